@@ -27,7 +27,7 @@ ffffffffc0000000 t in_module\t[module]
 const NOWHERE: &[u8] = b"/nonexistent/";
 
 /// Maximum size in bytes. Larger recordings only repeat themselves.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {
     let bytes = without_paths(data);
@@ -43,7 +43,7 @@ pub(crate) fn run(data: &[u8]) {
         let images = index.timeline.images();
         (images.iter()).all(|i| i.path.first() != Some(&b'/') || i.path.starts_with(NOWHERE))
     };
-    if len > MOST_BYTES || !paths(&Index::build(&read)) {
+    if len > MAX_BYTES || !paths(&Index::build(&read)) {
         return;
     }
     let symbolizer = Symbolizer::builder()

@@ -6,7 +6,7 @@ use rprof_symbols::{Lookup, Symbolizer};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of inlined calls at one address, plus the function.
-const MOST_FRAMES: usize = 257;
+const MAX_FRAMES: usize = 257;
 
 pub(crate) fn run(data: &[u8]) {
     let nowhere = PathBuf::from("/nowhere");
@@ -29,7 +29,7 @@ pub(crate) fn run(data: &[u8]) {
         match (with, without) {
             (Ok(with), Ok(without)) => {
                 assert_eq!(with.symbol(), without.symbol());
-                assert!((1..=MOST_FRAMES).contains(&with.iter().len()));
+                assert!((1..=MAX_FRAMES).contains(&with.iter().len()));
                 assert!(with.names().eq(without.names()));
                 assert!(without.line().is_none());
             }

@@ -13,7 +13,7 @@ use rprof_symbols::{ElfSymbols, Symbolizer};
 use std::path::{Path, PathBuf};
 
 /// Maximum decompressed size of a section.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Returns the number of addresses where both return the same functions.
 pub(crate) fn compare(data: &[u8]) -> Option<usize> {
@@ -21,7 +21,7 @@ pub(crate) fn compare(data: &[u8]) -> Option<usize> {
     let small = |file: object::File<'_>| {
         let sizes = file.sections().map(|section| section.compressed_data());
         let mut sizes = sizes.map(|data| data.map_or(u64::MAX, |data| data.uncompressed_size));
-        sizes.all(|size| size <= MOST_BYTES)
+        sizes.all(|size| size <= MAX_BYTES)
     };
     if !object::File::parse(data).is_ok_and(small) {
         return None;

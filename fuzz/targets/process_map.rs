@@ -12,10 +12,10 @@ use rprof_processes::{
 use rprof_records::BuildId;
 
 /// Maximum number of operations. More find nothing new, and the model copies every snapshot.
-const MOST_OPERATIONS: usize = 96;
+const MAX_OPERATIONS: usize = 96;
 
 /// Maximum number of times and addresses to look up, evenly spaced.
-const MOST_QUESTIONS: usize = 12;
+const MAX_QUESTIONS: usize = 12;
 
 const PATHS: [&[u8]; 12] = [
     b"/a",
@@ -43,7 +43,7 @@ pub(crate) fn run(data: &[u8]) {
     // The model does not support huge pages that return to their file.
     let mut model = (rising && keep).then(Model::default);
     let (mut times, mut addresses) = (vec![0, u64::MAX], vec![0, u64::MAX]);
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         let Some(operation) = input.operation(rising) else {
             break;
         };
@@ -60,7 +60,7 @@ pub(crate) fn run(data: &[u8]) {
     for list in [&mut times, &mut addresses] {
         list.sort_unstable();
         list.dedup();
-        let step = list.len().div_ceil(MOST_QUESTIONS).max(1);
+        let step = list.len().div_ceil(MAX_QUESTIONS).max(1);
         *list = list.iter().copied().step_by(step).collect();
     }
     if let Some(model) = &mut model {

@@ -15,7 +15,7 @@ use rprof_records::{Mapped, MmapIdentity, ProcessEvent, RecordType};
 use super::reader::Reader;
 use crate::support::{Here, c};
 
-const MOST_MEMORY: u64 = 512 << 10;
+const MAX_MEMORY: u64 = 512 << 10;
 
 /// Runs rprof with these arguments, and checks its resource usage. Returns its messages, also those
 /// in a report.
@@ -37,7 +37,7 @@ pub(super) fn reads(here: &Here, args: &str) -> String {
     }
     let run = running.end();
     println!("{args}: {peak} KiB");
-    assert!(peak < MOST_MEMORY, "{peak} KiB: {run}");
+    assert!(peak < MAX_MEMORY, "{peak} KiB: {run}");
     assert!(
         run.code().is_some(),
         "within {seconds} s of CPU time: {run}"

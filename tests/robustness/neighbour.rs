@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use crate::support::{Here, Report, c, check, check_share, measured, needs};
 
 /// Maximum memory of the recorder without its ring buffers, in KiB.
-const MOST_MEMORY: u64 = 128 << 10;
+const MAX_MEMORY: u64 = 128 << 10;
 
 /// Returns a line of `/proc/PID/status` in KiB.
 fn status(pid: Pid, key: &str) -> u64 {
@@ -97,7 +97,7 @@ fn a_hostile_neighbour_costs_others_nothing() {
             run.err()
         ));
         assert!(
-            peak - rings < MOST_MEMORY,
+            peak - rings < MAX_MEMORY,
             "{peak} KiB, rings {rings}\n{run}"
         );
         assert!(ending < Duration::from_secs(20), "{ending:?}\n{run}");

@@ -42,7 +42,7 @@ const BEAT: Duration = Duration::from_secs(10);
 /// Maximum number of windows queued for the analyst. Analysis takes far less time than a window.
 const WAITING: usize = 2;
 
-/// Returns the name of this host: as configured, or that of the kernel.
+/// Returns the configured host name, or the kernel's.
 pub fn host_name(config: &Config) -> String {
     // proc(5): the host name in the UTS namespace of this process.
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -22,12 +22,12 @@
 //! | [`spool`] | windows queued for a destination, bounded in bytes |
 //! | [`destination`] | folder, S3 bucket, profile servers |
 //! | [`uploader`] | the thread that empties a spool |
-//! | `sent` | [`Sent`](uploader::Sent): outcomes of sending |
-//! | [`status`] | [`Status`](status::Status): the file that tells how it goes |
+//! | `sent` | [`Sent`](uploader::Sent): upload counters |
+//! | [`status`] | [`Status`](status::Status): status file of the agent |
 //! | [`metrics`] | the same as Prometheus text, on loopback |
-//! | [`check`] | what `rprof agent check` finds out |
+//! | [`check`] | checks of `rprof agent check` |
 //! | `log` | [`Log`]: messages of a running agent |
-//! | [`agent`] | all of it together |
+//! | [`agent`] | the main loop |
 //!
 //! This crate does not print. It sends messages to a [`Log`].
 

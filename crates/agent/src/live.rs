@@ -21,10 +21,10 @@ const EVENT: &str = "cpu-clock";
 
 /// Upper limit for the records of a window, in bytes. They may also take at most a quarter of the
 /// memory budget.
-const MOST_RECORDS: usize = 64 << 20;
+const MAX_RECORDS: usize = 64 << 20;
 
 /// Upper limit for unwinding tables, in bytes. They may take another quarter of the budget.
-const MOST_TABLES: usize = 64 << 20;
+const MAX_TABLES: usize = 64 << 20;
 
 /// Maximum sleep of the drain threads and of the writer. At such low rates their buffers stay
 /// nearly empty, and a wake-up costs more than the work.
@@ -83,7 +83,7 @@ impl Live {
         watch: &ProcessWatch,
         groups: bool,
     ) -> Result<Live, RecordError> {
-        let recent = RecentRecords::new(quarter.min(MOST_RECORDS));
+        let recent = RecentRecords::new(quarter.min(MAX_RECORDS));
         let (to, watcher) = (recent.clone(), watch.clone());
         let output = Output::writer(move |events, features| {
             Ok(Tee {
@@ -94,7 +94,7 @@ impl Live {
         let options = RecordOptions {
             embedding: Embedding::Nothing,
             pause: Some(PAUSE),
-            unwind_memory: quarter.min(MOST_TABLES),
+            unwind_memory: quarter.min(MAX_TABLES),
             ..RecordOptions::new(output, vec!["rprof".into(), "agent".into()])
         };
         let recording = Recording::attach(session(rate, groups), options)?;

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Progress of a running agent; clones share one state.
+/// Log of a running agent. Clones share one sink.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Log {
-    /// Makes one of a function that is given lines.
+    /// Creates a log that calls a function with each line.
     pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Log {
         Log(Arc::new(say))
     }
 
-    /// Tells something.
+    /// Logs a line.
     pub fn say(&self, line: &str) {
         (self.0)(line);
     }

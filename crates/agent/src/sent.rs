@@ -1,20 +1,20 @@
-//! [`Sent`]: outcomes of sending files to a destination.
+//! [`Sent`]: upload counters of a destination.
 
-/// Tallies of files by the outcome of sending them.
+/// Upload counters by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sent {
-    /// Files that were taken.
+    /// Uploaded files.
     pub files: u64,
-    /// Bytes of them.
+    /// Uploaded bytes.
     pub bytes: u64,
-    /// Tries that failed.
+    /// Failed attempts.
     pub failures: u64,
-    /// Files that were refused.
+    /// Rejected files.
     pub refused: u64,
-    /// Last time that a file was taken, in seconds since 1970.
+    /// Time of the last successful upload, in seconds since 1970.
     pub last_success: Option<i64>,
-    /// Last error, while there was no success since.
+    /// Last error since the last success.
     pub last_error: Option<String>,
-    /// Seconds to the next try, if one is waited for.
+    /// Seconds until the next attempt, if one is scheduled.
     pub next_try_seconds: Option<u64>,
 }

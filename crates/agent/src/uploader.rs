@@ -19,7 +19,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Maximum delay that a server may ask for.
-const MOST_ASKED: Duration = Duration::from_secs(3600);
+const MAX_ASKED: Duration = Duration::from_secs(3600);
 
 /// Thread that sends files from a spool to its destination. Clones share one state.
 #[derive(Clone)]
@@ -261,7 +261,7 @@ impl Shared {
 /// fleet do not retry together. A delay requested by the server applies in full.
 fn wait(tries: u32, after: Option<Duration>) -> Duration {
     if let Some(after) = after {
-        return after.min(MOST_ASKED);
+        return after.min(MAX_ASKED);
     }
     let doubled = FIRST.saturating_mul(2u32.saturating_pow(tries.saturating_sub(1)));
     let random = RandomState::new().hash_one(tries) >> 11;
@@ -294,6 +294,6 @@ mod tests {
             wait(1, Some(Duration::from_secs(90))),
             Duration::from_secs(90)
         );
-        assert_eq!(wait(1, Some(Duration::from_secs(1 << 40))), MOST_ASKED);
+        assert_eq!(wait(1, Some(Duration::from_secs(1 << 40))), MAX_ASKED);
     }
 }

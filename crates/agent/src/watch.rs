@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use crate::identity::{CgroupFacts, Facts, ProcessFacts};
 
 /// Maximum number of processes. Samples of further ones have no service.
-const MOST: usize = 1 << 17;
+const LIMIT: usize = 1 << 17;
 
-const MOST_GROUPS: usize = 1 << 16;
+const MAX_GROUPS: usize = 1 << 16;
 
 /// Table of the sampled processes and their facts. Clones share one state.
 ///
@@ -99,7 +99,7 @@ impl ProcessWatch {
 
 impl Watched {
     fn process(&mut self, pid: i32) -> Option<&mut Process> {
-        if self.processes.len() >= MOST && !self.processes.contains_key(&pid) {
+        if self.processes.len() >= LIMIT && !self.processes.contains_key(&pid) {
             return None;
         }
         Some(self.processes.entry(pid).or_default())
@@ -201,7 +201,7 @@ impl RecordWriter for WatchWriter {
                 RecordType::CGROUP => {
                     if let Ok(Record::Cgroup { id, path }) =
                         Record::decode(&raw, self.events.layout_of(&raw))
-                        && watched.groups.len() < MOST_GROUPS
+                        && watched.groups.len() < MAX_GROUPS
                     {
                         let path = String::from_utf8_lossy(&path);
                         watched.groups.insert(id, CgroupFacts::of_path(&path));

@@ -3,7 +3,7 @@
 use rprof_profile::CountedEvent;
 
 /// Maximum number of counters read.
-const MOST: usize = 256;
+const LIMIT: usize = 256;
 
 /// Parses the counter totals.
 pub(crate) fn counted(notes: &[(String, String)]) -> Vec<CountedEvent> {
@@ -16,7 +16,7 @@ pub(crate) fn counted(notes: &[(String, String)]) -> Vec<CountedEvent> {
             is_exact: share.parse::<f64>().ok()? >= 1.0,
         })
     });
-    counts.take(MOST).collect()
+    counts.take(LIMIT).collect()
 }
 
 #[cfg(test)]

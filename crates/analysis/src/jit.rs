@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 const MONOTONIC: i32 = 1;
 
 /// Maximum bytes of JIT unwind information compiled into tables.
-const MOST_UNWINDING: u64 = 256 << 20;
+const MAX_UNWINDING: u64 = 256 << 20;
 
 /// Updates the processes with JIT code. Events must be in time order.
 pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
@@ -117,7 +117,7 @@ impl<'a> Runtimes<'a> {
             is_monotonic,
             is_here,
             memory: memory.clone(),
-            unwinding_budget: AtomicU64::new(MOST_UNWINDING),
+            unwinding_budget: AtomicU64::new(MAX_UNWINDING),
             warnings: Mutex::default(),
             recording: data.path(),
         }

@@ -66,9 +66,9 @@ pub struct EventTally {
     pub lost: u64,
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
-    /// Loss records, up to [`MOST_LOSSES`].
+    /// Loss records, up to [`MAX_LOSSES`].
     losses: Vec<Incident>,
-    /// Throttle records, up to [`MOST_LOSSES`].
+    /// Throttle records, up to [`MAX_LOSSES`].
     throttles: Vec<Incident>,
 }
 
@@ -83,11 +83,11 @@ pub struct UnknownRecords {
 
 impl UnknownRecords {
     /// Maximum number of types listed. A hostile file may have any number.
-    const MOST_TYPES: usize = 4;
+    const MAX_TYPES: usize = 4;
 
     fn add(&mut self, kind: RecordType) {
         self.count += 1;
-        if self.types.len() < UnknownRecords::MOST_TYPES {
+        if self.types.len() < UnknownRecords::MAX_TYPES {
             self.types.insert(kind.0);
         }
     }
@@ -107,7 +107,7 @@ impl fmt::Display for UnknownRecords {
 }
 
 /// Maximum number of [`Incident`]s of a kind kept for an event.
-const MOST_LOSSES: usize = 100_000;
+const MAX_LOSSES: usize = 100_000;
 
 /// Record of a loss before it, or of throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Incident {
 impl EventTally {
     fn add_loss(&mut self, lost: u64, at: SampleId) {
         self.lost = self.lost.saturating_add(lost);
-        if self.losses.len() < MOST_LOSSES {
+        if self.losses.len() < MAX_LOSSES {
             let cause = GapCause::Lost(lost);
             self.losses.push(Incident::new(cause, at));
         }
@@ -153,7 +153,7 @@ impl EventTally {
 
     fn add_throttle(&mut self, at: SampleId) {
         self.throttled += 1;
-        if self.throttles.len() < MOST_LOSSES {
+        if self.throttles.len() < MAX_LOSSES {
             let throttle = Incident::new(GapCause::Throttled, at);
             self.throttles.push(throttle);
         }
@@ -162,7 +162,7 @@ impl EventTally {
     /// Returns the number of records dropped within the filter's CPUs, time and threads. Ignores
     /// thread names.
     pub(crate) fn lost_within(&self, filter: &Filter) -> u64 {
-        if !filter.is_by_sample() || self.losses.len() == MOST_LOSSES {
+        if !filter.is_by_sample() || self.losses.len() == MAX_LOSSES {
             return self.lost;
         }
         self.gaps_within(filter)

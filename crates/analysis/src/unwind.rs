@@ -21,7 +21,7 @@ use crate::stack_end::StackEnd;
 const ABI_64: u64 = 2;
 
 /// Maximum number of frames of a stack, as many as a record can hold.
-const MOST_FRAMES: usize = 8_000;
+const MAX_FRAMES: usize = 8_000;
 
 /// Returns true if samples of this event have user registers and stack bytes.
 pub(crate) fn has_dumps(attr: &Attr) -> bool {
@@ -143,7 +143,7 @@ impl Stacks {
             generation: u64::from(state.space.0) << 32 | u64::from(state.epoch),
         };
         let frames = &mut self.frames;
-        let end = (self.unwinder).unwind(&registers, &dump, &code, MOST_FRAMES, frames);
+        let end = (self.unwinder).unwind(&registers, &dump, &code, MAX_FRAMES, frames);
 
         self.chain.clear();
         let user = [ContextMarker::USER.0, ContextMarker::USER_DEFERRED.0];

@@ -80,12 +80,12 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
 /// Returns a warning if the header has sections unknown to perf, simpleperf and rprof.
 fn unknown_sections(data: &PerfData) -> Option<String> {
     /// Maximum number of section numbers listed.
-    const MOST: usize = 4;
+    const LIMIT: usize = 4;
     let unknown = || {
         let sections = data.features().iter().map(|(feature, _)| feature);
         sections.filter(|feature| feature.name().is_none())
     };
-    let numbers: Vec<String> = unknown().take(MOST).map(|one| one.0.to_string()).collect();
+    let numbers: Vec<String> = unknown().take(LIMIT).map(|one| one.0.to_string()).collect();
     match unknown().count() {
         0 => None,
         n => Some(format!(

@@ -16,10 +16,10 @@ use crate::names::Names;
 use crate::subject::Subject;
 
 /// Maximum length of a part, in bytes. Longer code is truncated.
-const MOST_CODE: u64 = 1 << 20;
+const MAX_CODE: u64 = 1 << 20;
 
 /// Maximum number of parts per function. Inlined functions have many.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// Annotates functions of a profile [with addresses](rprof_analysis::Options::addresses).
 #[derive(Debug)]
@@ -263,16 +263,16 @@ impl Image<'_> {
                     let size = symbol.size.max(frames.offset().saturating_add(1));
                     bounds.insert(start, (size, symbol.name.to_string()));
                 }
-                if bounds.len() > MOST_PARTS {
-                    let more = bounds.len() - MOST_PARTS;
+                if bounds.len() > MAX_PARTS {
+                    let more = bounds.len() - MAX_PARTS;
                     notes.push(format!("{more} more pieces of code were skipped"));
                 }
                 let mut pieces = Vec::new();
-                for (start, (size, name)) in bounds.into_iter().take(MOST_PARTS) {
-                    if size > MOST_CODE {
+                for (start, (size, name)) in bounds.into_iter().take(MAX_PARTS) {
+                    if size > MAX_CODE {
                         notes.push("the code is long: only its first MiB is shown".into());
                     }
-                    let end = start.saturating_add(size.min(MOST_CODE));
+                    let end = start.saturating_add(size.min(MAX_CODE));
                     let code = self.code(start..end)?;
                     pieces.push(Piece { name, code });
                 }
@@ -294,7 +294,7 @@ impl Image<'_> {
                 let inside = address.checked_sub(piece.code.offset);
                 inside.is_some_and(|inside| inside < piece.code.bytes.len() as u64)
             };
-            if pieces.iter().any(is_in) || pieces.len() == MOST_PARTS {
+            if pieces.iter().any(is_in) || pieces.len() == MAX_PARTS {
                 continue;
             }
             if let Some(found) = self.images.jit_code(pid, name, *address) {

@@ -7,13 +7,13 @@ use crate::annotation::{Instruction, Loop};
 use crate::disassembly::Flow;
 
 /// Maximum number of lanes. Arrows that need more are omitted.
-pub const MOST_LANES: usize = 6;
+pub const MAX_LANES: usize = 6;
 
 /// Maximum number of reported loops.
-const MOST_LOOPS: usize = 1_000;
+const MAX_LOOPS: usize = 1_000;
 
 /// Maximum number of jumps with an arrow. Generated functions have thousands.
-const MOST_ARROWS: usize = 2_000;
+const MAX_ARROWS: usize = 2_000;
 
 /// Arrow from all jumps with the same target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
         let (first, last) = arrow.span();
         (last - first, first)
     });
-    arrows.truncate(MOST_ARROWS);
+    arrows.truncate(MAX_ARROWS);
     // Occupied spans of each lane.
     let mut lanes: Vec<Vec<(usize, usize)>> = Vec::new();
     arrows.retain_mut(|arrow| {
@@ -83,7 +83,7 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
                 .all(|other| other.1 < span.0 || span.1 < other.0)
         };
         let lane = lanes.iter().position(is_free).unwrap_or(lanes.len());
-        if lane == MOST_LANES {
+        if lane == MAX_LANES {
             return false;
         }
         if lane == lanes.len() {
@@ -134,7 +134,7 @@ pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
     // Several backward jumps to one target form one loop, the longest.
     let mut starts = FxHashSet::default();
     loops.retain(|found| starts.insert(found.start));
-    loops.truncate(MOST_LOOPS);
+    loops.truncate(MAX_LOOPS);
     if let Some(most) = loops.first().map(|first| first.amount.own) {
         let nearly = |found: &Loop| found.amount.own as f64 >= NEARLY_ALL * most as f64;
         let inner = (loops.iter().enumerate().filter(|(_, found)| nearly(found)))
@@ -199,6 +199,6 @@ mod tests {
     fn lanes_have_an_end() {
         let jumps: Vec<(usize, u64)> = (0..20).map(|n| (n, 39 - n as u64)).collect();
         let arrows = arrows(&code(&[0; 40], &jumps));
-        assert_eq!(arrows.len(), MOST_LANES);
+        assert_eq!(arrows.len(), MAX_LANES);
     }
 }

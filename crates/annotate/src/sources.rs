@@ -22,9 +22,9 @@ use rprof_image::{FileView, OpenError, RegularFile};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
-const MOST_FILES: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 
 /// System folders of source files. Any file there is public.
 pub const SYSTEM: [&str; 4] = [
@@ -145,7 +145,7 @@ impl<'a> Sources<'a> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        if self.known.len() >= MOST_FILES {
+        if self.known.len() >= MAX_FILES {
             return Err(SourceRefusal::TooMany);
         }
         let found = self.read(path, build_id);
@@ -287,7 +287,7 @@ fn opened(view: &FileView, path: &Path) -> Result<RegularFile, SourceRefusal> {
 }
 
 fn read(file: &RegularFile, shown: &Path) -> Found {
-    let read = file.read_all(MOST_BYTES);
+    let read = file.read_all(MAX_BYTES);
     let bytes = read.map_err(|error| match error.raw_os_error() {
         // EFBIG.
         Some(27) => SourceRefusal::TooLong,
@@ -297,7 +297,7 @@ fn read(file: &RegularFile, shown: &Path) -> Found {
 }
 
 fn text(bytes: &[u8], path: Option<PathBuf>) -> Found {
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(SourceRefusal::TooLong);
     }
     if bytes.contains(&0) {

@@ -228,7 +228,7 @@ impl Page<'_> {
             .get(first.file as usize)
             .is_some_and(Option::is_some);
         // Inlined functions may be far apart in one file.
-        if !is_here || last.line - first.line > MOST_LINES {
+        if !is_here || last.line - first.line > MAX_LINES {
             return lines.to_vec();
         }
         let from = first.line.saturating_sub(2).max(1);
@@ -400,7 +400,7 @@ impl Page<'_> {
 }
 
 /// Maximum range of lines that is shown without gaps.
-const MOST_LINES: u32 = 5_000;
+const MAX_LINES: u32 = 5_000;
 
 const NAME: usize = 60;
 

@@ -6,7 +6,7 @@ use rprof_export::clean::clean;
 const CONTEXT: usize = 4;
 
 /// Minimum gap: the line that replaces the rows takes a row as well.
-const LEAST_GAP: usize = 3;
+const MIN_GAP: usize = 3;
 
 pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
     let mut shown = vec![all; is_hot.len()];
@@ -18,7 +18,7 @@ pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
     let mut at = 0;
     while at < shown.len() {
         let hidden = shown[at..].iter().take_while(|shown| !**shown).count();
-        if (1..LEAST_GAP).contains(&hidden) {
+        if (1..MIN_GAP).contains(&hidden) {
             shown[at..at + hidden].fill(true);
         }
         at += hidden.max(1);

@@ -3,7 +3,7 @@
 use rprof_perf_event::{ReadError, Reading};
 
 /// Minimum share of the enabled time with counting. Below 5 %, extrapolation is too unreliable.
-pub const LEAST_SHARE: f64 = 0.05;
+pub const MIN_SHARE: f64 = 0.05;
 
 /// Count of one event, summed over threads or CPUs.
 ///
@@ -73,9 +73,9 @@ impl Count {
     }
 
     /// Returns the count, extrapolated if necessary; `None` after read errors, or if the counted
-    /// share is below [`LEAST_SHARE`].
+    /// share is below [`MIN_SHARE`].
     pub fn value(&self) -> Option<u64> {
-        let is_enough = self.share() >= LEAST_SHARE && self.failure.is_none();
+        let is_enough = self.share() >= MIN_SHARE && self.failure.is_none();
         is_enough.then_some(self.estimate)
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 /// Maximum number of threads with separate counters.
-const MOST_THREADS: usize = 4096;
+const MAX_THREADS: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -47,11 +47,11 @@ impl Follower {
             for tid in self.proc.thread_ids(pid) {
                 processes.extend(self.proc.children(pid, tid));
                 let thread = TargetThread { pid, tid };
-                if self.seen.len() < MOST_THREADS && self.seen.insert(thread) {
+                if self.seen.len() < MAX_THREADS && self.seen.insert(thread) {
                     new.push(thread);
                 }
             }
-            if processes.len() > MOST_THREADS {
+            if processes.len() > MAX_THREADS {
                 break;
             }
         }

@@ -157,14 +157,14 @@ fn option_of(pmu: &str) -> &'static str {
 
 /// Returns a list for the end of a message.
 fn listed(names: &[String], verb: &str) -> String {
-    const MOST: usize = 40;
+    const LIMIT: usize = 40;
     match names {
         [] => format!("{verb} none"),
-        few if few.len() <= MOST => format!("{verb} {}", few.join(", ")),
+        few if few.len() <= LIMIT => format!("{verb} {}", few.join(", ")),
         many => format!(
             "{verb} {} and {} more",
-            many[..MOST].join(", "),
-            many.len() - MOST
+            many[..LIMIT].join(", "),
+            many.len() - LIMIT
         ),
     }
 }

@@ -201,7 +201,7 @@ fn is_name(text: &str) -> bool {
 /// for which the standard library uses a small buffer.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     const PIECE: usize = 8 << 10;
-    const MOST: usize = 16 << 20;
+    const LIMIT: usize = 16 << 20;
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
     loop {
@@ -211,7 +211,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         bytes.truncate(len + *got.as_ref().unwrap_or(&0));
         match got {
             Ok(0) => return Ok(bytes),
-            Ok(_) if bytes.len() < MOST => {}
+            Ok(_) if bytes.len() < LIMIT => {}
             Ok(_) => return Err(io::Error::other("it is larger than 16 MiB")),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),

@@ -17,7 +17,7 @@ use crate::{tree, verdict};
 const ROWS: usize = 20;
 
 /// No row begins after this many bytes.
-const MOST: usize = 50_000;
+const LIMIT: usize = 50_000;
 
 const NAME: usize = 100;
 
@@ -117,7 +117,7 @@ fn write_event(
             line.push_str(&format!(" {} |", code(&shorten(&text, NAME))));
         }
         *written += line.len();
-        if *written > MOST {
+        if *written > LIMIT {
             return writeln!(out, "\n… {} more", rows.len() - shown + left_out);
         }
         writeln!(out, "{line}")?;
@@ -143,7 +143,7 @@ fn write_trees(
         let Some(tree) = &row.tree else { continue };
         let lines = tree::lines(profile, tree, whole, trees, 0, Some(NAME));
         *written += lines.iter().map(String::len).sum::<usize>();
-        if lines.is_empty() || *written > MOST {
+        if lines.is_empty() || *written > LIMIT {
             continue;
         }
         let name = row.symbol.as_deref().or(row.object.as_deref());

@@ -115,7 +115,7 @@ fn write_event(
     let mut wanted = options.rows.clone();
     wanted.one_name = true;
     if let Some(height) = options.height {
-        wanted.limit = Some(height.saturating_sub(above).max(LEAST_ROWS));
+        wanted.limit = Some(height.saturating_sub(above).max(MIN_ROWS));
         wanted.without_zeros = true;
     }
     let ReportRows {
@@ -159,7 +159,7 @@ fn write_event(
     }
 }
 
-const LEAST_ROWS: usize = 10;
+const MIN_ROWS: usize = 10;
 
 /// Writes a wrapped comment. Returns its number of lines.
 fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usize> {
@@ -234,7 +234,7 @@ pub(crate) fn columns<'r>(
 /// most a quarter each.
 fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     const GAP: usize = 2;
-    const LEAST: usize = 12;
+    const MINIMUM: usize = 12;
     let room = room.saturating_sub(GAP * columns.len());
     if columns.iter().map(|c| c.width).sum::<usize>() <= room {
         return;
@@ -243,11 +243,11 @@ fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     let rest = symbol.unwrap_or(columns.len().saturating_sub(1));
     let mut left = room;
     for (_, column) in columns.iter_mut().enumerate().filter(|(i, _)| *i != rest) {
-        column.width = column.width.min((room / 4).max(LEAST));
+        column.width = column.width.min((room / 4).max(MINIMUM));
         left = left.saturating_sub(column.width);
     }
     if let Some(column) = columns.get_mut(rest) {
-        column.width = column.width.min(left.max(LEAST));
+        column.width = column.width.min(left.max(MINIMUM));
     }
     for column in columns {
         for text in &mut column.texts {
@@ -377,7 +377,7 @@ mod tests {
         };
         // Including the prompt.
         assert_eq!([lines(24) + 1, lines(50) + 1], [24, 50]);
-        assert_eq!(lines(3), LEAST_ROWS + 4);
+        assert_eq!(lines(3), MIN_ROWS + 4);
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));

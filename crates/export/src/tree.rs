@@ -18,7 +18,7 @@ pub struct TreeOptions {
     pub percent_limit: f64,
 }
 
-const LEAST_BRANCHES: usize = 3;
+const MIN_BRANCHES: usize = 3;
 
 /// Factor between the limit for all samples and the limit for one row.
 const ROW_FACTOR: f64 = 20.0;
@@ -44,7 +44,7 @@ fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
 /// ```
 pub fn shown_branches(weights: &[u64], of_row: u64, whole: u64, limit: f64) -> usize {
     match weights.partition_point(|weight| is_heavy(*weight, of_row, whole, limit)) {
-        0 => weights.len().min(LEAST_BRANCHES),
+        0 => weights.len().min(MIN_BRANCHES),
         shown => shown,
     }
 }

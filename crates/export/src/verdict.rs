@@ -441,7 +441,7 @@ const MUCH_THROTTLED: f64 = 0.1;
 
 /// A larger waiting share of the wall time is reported, unless the wall time is short.
 const MUCH_WAITING: f64 = 0.5;
-const LEAST_WALL: Duration = Duration::from_millis(100);
+const MIN_WALL: Duration = Duration::from_millis(100);
 
 /// Returns the findings about too few samples, and about more waiting than running.
 pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
@@ -460,7 +460,7 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
     }
     if let (Some(wall), Some(share)) = (time.wall, time.idle_share())
         && share > MUCH_WAITING
-        && wall >= LEAST_WALL
+        && wall >= MIN_WALL
     {
         let off_cpu = time.off_cpu();
         let waiting = off_cpu.map_or(Duration::ZERO, |off_cpu| off_cpu.waiting);

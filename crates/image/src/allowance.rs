@@ -57,7 +57,7 @@ impl Allowance {
 }
 
 /// Maximum number of keys with a bucket.
-const MOST_TOLD_APART: usize = 1024;
+const MAX_TOLD_APART: usize = 1024;
 
 /// One token bucket per key (a pid or a user id), plus one shared by all.
 ///
@@ -105,10 +105,10 @@ impl Allowances {
         let (one, all) = (self.rate_of_one, self.rate_of_all);
         let of_all = self.of_all.get_or_insert(Allowance::new(all, now));
         of_all.spend(all, spent, now);
-        if self.of_one.len() >= MOST_TOLD_APART && !self.of_one.contains_key(&pid) {
+        if self.of_one.len() >= MAX_TOLD_APART && !self.of_one.contains_key(&pid) {
             self.of_one.retain(|_, left| left.at(one, now) < one.most);
         }
-        if self.of_one.len() < MOST_TOLD_APART || self.of_one.contains_key(&pid) {
+        if self.of_one.len() < MAX_TOLD_APART || self.of_one.contains_key(&pid) {
             let of_one = self.of_one.entry(pid);
             let of_one = of_one.or_insert(Allowance::new(one, now));
             of_one.spend(one, spent, now);
@@ -154,7 +154,7 @@ mod tests {
             spent += most;
         }
         assert_eq!(spent, OF_ALL.most);
-        assert!(left.of_one.len() <= MOST_TOLD_APART);
+        assert!(left.of_one.len() <= MAX_TOLD_APART);
         assert_eq!(left.at(-1, SECOND), OF_ALL.a_second);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of hanging threads per user, and in total.
-const MOST_HANGING: (usize, usize) = (2, 16);
+const MAX_HANGING: (usize, usize) = (2, 16);
 
 /// Timeouts for reading files and memory of untrusted processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl PatientCalls {
     /// Prepares calls on threads with this name. Starts no thread.
     #[must_use]
     pub fn new(name: &'static str, patience: Patience) -> Self {
-        let (of_one, of_all) = MOST_HANGING;
+        let (of_one, of_all) = MAX_HANGING;
         Self {
             calls: DetachedCalls::new(name, of_one, of_all),
             patience,

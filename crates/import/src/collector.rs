@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rprof_profile::filter::Origin;
 use rprof_profile::folded::cut_stacks;
-use rprof_profile::limits::{MOST_EVENTS, MOST_FRAMES, Reading};
+use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES, Reading};
 use rprof_profile::pattern::{matches_name, matches_object};
 use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
@@ -147,8 +147,8 @@ impl<'o> Collector<'o> {
 
     /// Adds an event and returns its number. Samples of events beyond the limit are dropped.
     pub(crate) fn event(&mut self, name: &str, unit: WeightUnit) -> usize {
-        if self.events.len() == MOST_EVENTS {
-            return MOST_EVENTS;
+        if self.events.len() == MAX_EVENTS {
+            return MAX_EVENTS;
         }
         self.events.push(self.options.filter.wants_event(name));
         self.builder.add_event(name, unit)
@@ -230,7 +230,7 @@ impl<'o> Collector<'o> {
         if !self.wants_stack(frames) {
             return Ok(None);
         }
-        let surplus = frames.len().saturating_sub(MOST_FRAMES);
+        let surplus = frames.len().saturating_sub(MAX_FRAMES);
         self.cut += u64::from(surplus > 0);
         let frames = &frames[surplus..];
         self.is_deep |= frames.len() > 1;
@@ -368,7 +368,7 @@ impl<'o> Collector<'o> {
         }
         if self.surplus > 0 {
             self.warnings.push(format!(
-                "{} samples were dropped: the input has more than {MOST_EVENTS} events",
+                "{} samples were dropped: the input has more than {MAX_EVENTS} events",
                 self.surplus
             ));
         }

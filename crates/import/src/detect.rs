@@ -21,7 +21,7 @@ pub enum Detected {
 const ENOUGH: usize = 8 << 10;
 
 /// Maximum number of bytes to inspect. Text may begin with long comments.
-pub(crate) const MOST_START: usize = 1 << 20;
+pub(crate) const MAX_START: usize = 1 << 20;
 
 /// Unsupported formats, by their first bytes.
 const REFUSED: [(&[u8], &str); 8] = [
@@ -63,7 +63,7 @@ const RECORDINGS: [&[u8]; 4] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFRE
 /// Detects the format from the first bytes. Returns `None` if it needs more. `at_end`: there are no
 /// more.
 pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
-    let is_all = at_end || start.len() >= MOST_START;
+    let is_all = at_end || start.len() >= MAX_START;
     if start.len() < 16 && !is_all {
         return None;
     }
@@ -218,9 +218,9 @@ mod tests {
             detect(text.as_bytes(), false),
             Some(Detected::Profile(Format::PerfScript))
         );
-        let endless = "# more\n".repeat(MOST_START / 7 + 1);
+        let endless = "# more\n".repeat(MAX_START / 7 + 1);
         assert_eq!(detect(endless.as_bytes(), false), Some(Detected::Other));
-        let (stack, word) = ("f;".repeat(MOST_START / 2), "f".repeat(MOST_START));
+        let (stack, word) = ("f;".repeat(MAX_START / 2), "f".repeat(MAX_START));
         assert_eq!(
             detect(stack.as_bytes(), false),
             Some(Detected::Profile(Format::Folded))

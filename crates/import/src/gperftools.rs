@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use rprof_profile::limits::MOST_FRAMES;
+use rprof_profile::limits::MAX_FRAMES;
 use rprof_profile::{Frame, FrameAddress, ObjectId, Profile, WeightUnit};
 
 use crate::collector::{Collector, Row, UNKNOWN};
@@ -126,7 +126,7 @@ fn of_words(bytes: &[u8], words: Words, mut out: Collector<'_>) -> Result<Profil
     let mut frames = Vec::new();
     for (samples, first, depth) in places {
         frames.clear();
-        for nth in 0..depth.min(MOST_FRAMES + 1) {
+        for nth in 0..depth.min(MAX_FRAMES + 1) {
             let address = word(first + nth)?;
             let mapping = mappings.range(..=address).next_back();
             let mapping = mapping.filter(|(_, mapping)| address < mapping.end);

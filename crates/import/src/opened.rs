@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::detect::{Detected, MOST_START, detect};
+use crate::detect::{Detected, MAX_START, detect};
 
 /// First bytes of gzip (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -15,13 +15,13 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Maximum number of compression layers. pprof profiles are already gzip files.
-const MOST_LAYERS: usize = 3;
+const MAX_LAYERS: usize = 3;
 
 /// Decompressed size that every input may have, in bytes.
-pub const MOST_EXPANDED: u64 = 1 << 30;
+pub const MAX_EXPANDED: u64 = 1 << 30;
 
 /// Maximum decompression ratio of larger inputs.
-const MOST_RATIO: u64 = 200;
+const MAX_RATIO: u64 = 200;
 
 /// Decompressed input with its detected format.
 pub struct Opened {
@@ -45,7 +45,7 @@ impl Opened {
             read_until(&mut stream, 4, &mut start)?;
             let (is_gzip, is_zstd) = (start.starts_with(&GZIP), start.starts_with(&ZSTD));
             let rest = Box::new(Cursor::new(start.clone()).chain(stream));
-            if !is_gzip && !is_zstd || layers == MOST_LAYERS {
+            if !is_gzip && !is_zstd || layers == MAX_LAYERS {
                 stream = rest;
                 break;
             }
@@ -75,7 +75,7 @@ impl Opened {
             if let Some(detected) = detect(&start, at_end) {
                 break detected;
             }
-            wanted = (2 * wanted).min(MOST_START);
+            wanted = (2 * wanted).min(MAX_START);
         };
         Ok(Opened {
             detected,
@@ -150,7 +150,7 @@ impl Read for Unpacked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.stream.read(buffer)?;
         self.expanded += len as u64;
-        let most = MOST_EXPANDED.max(self.read.get().saturating_mul(MOST_RATIO));
+        let most = MAX_EXPANDED.max(self.read.get().saturating_mul(MAX_RATIO));
         match self.expanded > most {
             true => Err(io::Error::other(TooLarge)),
             false => Ok(len),
@@ -160,7 +160,7 @@ impl Read for Unpacked {
 
 /// A decompression bomb: the input expands beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it expands to more than {} MiB and {} times its size; unpack it first, or export less", MOST_EXPANDED >> 20, MOST_RATIO)]
+#[error("it expands to more than {} MiB and {} times its size; unpack it first, or export less", MAX_EXPANDED >> 20, MAX_RATIO)]
 pub struct TooLarge;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const BUDGET: u64 = 32 << 20;
 
 /// Maximum resident memory of the test, in KiB: twice the budget for allocator overhead, plus the
 /// test itself.
-const MOST_RESIDENT: u64 = 192 << 10;
+const MAX_RESIDENT: u64 = 192 << 10;
 
 /// Output of `perf script` with all kinds of lines.
 const PERF_SCRIPT: &str = "# captured on: Sat Nov 28 10:00:00 2026\n\
@@ -271,7 +271,7 @@ fn mutated(count: usize) {
         (count / 10..count * 9 / 10).contains(&are_read),
         "{are_read}"
     );
-    assert!(peak < MOST_RESIDENT, "{peak} KiB");
+    assert!(peak < MAX_RESIDENT, "{peak} KiB");
 }
 
 #[test]

@@ -38,7 +38,7 @@ const OF_ALL: Rate = Rate {
 };
 
 /// Maximum bytes to read per sample: a few milliseconds.
-const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
+const MAX_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
 /// Timeouts: all samples wait for a jitdump.
 const PATIENCE: Patience = Patience {
@@ -223,7 +223,7 @@ impl Dump {
 
     /// Reads new records. Returns true if none are left.
     fn read_on(&mut self, pid: i32, now: u64, reading: &mut Reading) -> Option<bool> {
-        let most = reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE);
+        let most = reading.left.at(pid, now).min(MAX_FOR_ONE_SAMPLE);
         if matches!(*self.source.try_lock().ok()?, Source::Unusable) {
             return None;
         }
@@ -386,7 +386,7 @@ mod tests {
         // Many record headers, then another function.
         let mut bytes = std::fs::read(&path).unwrap();
         let head = [&4_u32.to_le_bytes()[..], &16_u32.to_le_bytes(), &[0; 8]].concat();
-        bytes.extend(head.repeat((MOST_FOR_ONE_SAMPLE as usize / 16) * 3));
+        bytes.extend(head.repeat((MAX_FOR_ONE_SAMPLE as usize / 16) * 3));
         std::fs::write(&path, bytes).unwrap();
         let us = std::process::id() as i32;
         let mut tables = JitUnwindTables::default();

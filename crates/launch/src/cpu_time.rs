@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Maximum number of targets for periodic readings. Larger sets are read only at the start and the
 /// end.
-const MOST_LOOKED_AT: usize = 16;
+const MAX_LOOKED_AT: usize = 16;
 
 /// Returns the CPU time of a process without its children; `None` if it has exited.
 pub fn process_cpu_time(pid: u32) -> Option<Duration> {
@@ -194,7 +194,7 @@ impl CpuTimeWatcher {
                 });
             }
         }
-        let is_few = accounts.watched.len() <= MOST_LOOKED_AT;
+        let is_few = accounts.watched.len() <= MAX_LOOKED_AT;
         // Otherwise, only targets and their children matter.
         let pids: Vec<u32> = accounts.watched.iter().map(|w| w.target.pid).collect();
         (accounts.before).retain(|pid, parent| pids.contains(parent) || pids.contains(pid));

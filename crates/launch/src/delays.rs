@@ -20,20 +20,20 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::fr
 
 /// Minimum pause between readings, as a multiple of one reading's duration, because many threads
 /// take milliseconds. It has a maximum, because a reading may itself wait for a CPU.
-const LEAST_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
+const MIN_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
 
 /// Maximum number of threads read, at about 10 us each.
-const MOST: usize = 512;
+const LIMIT: usize = 512;
 
 /// Minimum share of the CPU time for which the threads read represent all threads.
 const ENOUGH_SEEN: f64 = 0.1;
 
 /// Maximum depth of nested control groups, and maximum number of distinct `cgroup` files read.
-const MOST_LEVELS: usize = 16;
-const MOST_GROUPS: usize = 64;
+const MAX_LEVELS: usize = 16;
+const MAX_GROUPS: usize = 64;
 
 /// Maximum number of processes whose control groups are read at a time.
-const MOST_IN_GROUPS: usize = 16;
+const MAX_IN_GROUPS: usize = 16;
 
 /// Time that targets waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,7 +147,7 @@ fn keep_looking(delays: &Arc<Mutex<Delays>>) -> Option<Sender<()>> {
             lock(&delays).look();
             interval = (interval * 2)
                 .min(longest)
-                .max((began.elapsed() * LEAST_PAUSE.0).min(LEAST_PAUSE.1));
+                .max((began.elapsed() * MIN_PAUSE.0).min(MIN_PAUSE.1));
         }
     };
     let thread = std::thread::Builder::new().name("rprof-delays".into());
@@ -179,7 +179,7 @@ impl Delays {
     /// Starts reading the control groups of a process.
     fn look_at_groups(&mut self, pid: u32) {
         let text = fs::read_to_string(self.proc.folder(pid).join("cgroup")).unwrap_or_default();
-        if self.groups.contains(&text) || self.groups.len() >= MOST_GROUPS {
+        if self.groups.contains(&text) || self.groups.len() >= MAX_GROUPS {
             return;
         }
         for path in throttle_files(&text, &self.mounts) {
@@ -209,14 +209,14 @@ impl Delays {
             Delayed::Command(pid) => vec![*pid],
             Delayed::Processes(pids) => pids.clone(),
             Delayed::Threads(given) => {
-                threads.extend(given.iter().take(MOST));
+                threads.extend(given.iter().take(LIMIT));
                 Vec::new()
             }
         };
         let mut at = 0;
-        while let Some(pid) = pids.get(at).copied().filter(|_| threads.len() < MOST) {
+        while let Some(pid) = pids.get(at).copied().filter(|_| threads.len() < LIMIT) {
             let tids = self.proc.thread_ids(pid);
-            let room = MOST - threads.len();
+            let room = LIMIT - threads.len();
             self.left_out |= tids.len() > room;
             for tid in tids.into_iter().take(room) {
                 threads.push(TargetThread { pid, tid });
@@ -230,7 +230,7 @@ impl Delays {
         self.left_out |= at < pids.len();
         let mut in_groups: Vec<u32> = threads.iter().map(|thread| thread.pid).collect();
         in_groups.dedup();
-        for pid in in_groups.into_iter().take(MOST_IN_GROUPS) {
+        for pid in in_groups.into_iter().take(MAX_IN_GROUPS) {
             self.look_at_groups(pid);
         }
         self.read_throttled();
@@ -352,7 +352,7 @@ fn throttle_files(groups: &str, mounts: &[Mount]) -> Vec<PathBuf> {
         let groups = group
             .ancestors()
             .take_while(|group| group.starts_with(&mount.path));
-        files.extend(groups.take(MOST_LEVELS).map(|group| group.join("cpu.stat")));
+        files.extend(groups.take(MAX_LEVELS).map(|group| group.join("cpu.stat")));
     }
     files
 }
@@ -470,12 +470,12 @@ mod tests {
     #[test]
     fn a_thread_that_there_was_no_room_for_counts_from_when_it_is_seen() {
         let machine = Machine::new();
-        for tid in 0..MOST as u32 {
+        for tid in 0..LIMIT as u32 {
             machine.thread(40, 40 + tid, 1, 1);
         }
         machine.thread(9000, 9000, 500, 500);
         let mut delays = machine.watch(Delayed::Processes(vec![40, 9000]));
-        assert_eq!(delays.threads.len(), MOST);
+        assert_eq!(delays.threads.len(), LIMIT);
         fs::remove_dir_all(machine.0.path().join("40")).unwrap();
         delays.look();
         machine.thread(9000, 9000, 501, 503);

@@ -11,7 +11,7 @@ use crate::procfs::Procfs;
 use crate::target::TargetThread;
 
 /// Maximum number of threads read, at about 10 us each.
-const MOST: usize = 20_000;
+const LIMIT: usize = 20_000;
 
 /// Time that threads waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl RunDelays {
 
     fn begin_in(proc: Procfs, threads: impl IntoIterator<Item = TargetThread>) -> RunDelays {
         let read = |thread: TargetThread| Some((thread, proc.run_delay(thread.pid, thread.tid)?));
-        let threads = (threads.into_iter()).take(MOST).filter_map(read).collect();
+        let threads = (threads.into_iter()).take(LIMIT).filter_map(read).collect();
         RunDelays { proc, threads }
     }
 

@@ -119,10 +119,10 @@ impl Folder {
 
     /// Creates a file of mode 0600, named `prefix` and six random hexadecimal digits.
     pub fn create_temporary(&self, prefix: &str) -> io::Result<(OsString, File)> {
-        const MOST_TRIES: u64 = 100;
+        const MAX_TRIES: u64 = 100;
         let random = RandomState::new();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        for attempt in 0..MOST_TRIES {
+        for attempt in 0..MAX_TRIES {
             let name = format!("{prefix}{:06x}", random.hash_one(attempt) & 0xff_ffff);
             match openat(&self.0, &*name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => return Ok((name.into(), file.into())),

@@ -9,13 +9,13 @@ use crate::error::OutputError;
 use crate::kind::Kind;
 
 /// Maximum number of links followed, as in the kernel.
-pub(crate) const MOST_LINKS: usize = 40;
+pub(crate) const MAX_LINKS: usize = 40;
 
 /// Checks that a link may be replaced: it must end at a regular file or at nothing, without passing
 /// through a kernel file system. Replacing the link `/dev/stdout` would break the machine.
 pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
     let mut at = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let folder = match at.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),

@@ -9,14 +9,14 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::link::MOST_LINKS;
+use crate::link::MAX_LINKS;
 
 /// Returns the descriptor of this process that a path names: `/dev/stdout`, `/dev/fd/N`,
 /// `/proc/self/fd/N`, or a link to one of them.
 #[must_use]
 pub fn named_descriptor(path: &Path) -> Option<u32> {
     let mut at = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         // Stop here: these paths are themselves links to the open file.
         match number(&at) {
             // `/dev/stdin` is not a valid output.

@@ -13,7 +13,7 @@ use crate::own_file::{OwnFile, Whereabouts};
 use crate::sudo_user::hand_to_sudo_user;
 
 /// Maximum number of free names tried.
-const MOST_NAMES: u32 = 1000;
+const MAX_NAMES: u32 = 1000;
 
 /// A new file for a recording.
 ///
@@ -184,7 +184,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// Moves a file to a free name beside it.
 fn make_room(path: &Path) -> Result<Displaced, OutputError> {
     let mut last = None;
-    for number in 0..MOST_NAMES {
+    for number in 0..MAX_NAMES {
         match displace(path, with_suffix(path, &number.to_string())) {
             Err(OutputError::Rename { source, .. })
                 if source.kind() == io::ErrorKind::AlreadyExists =>

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::builder::ProfileBuilder;
 use crate::filter::Filter;
 use crate::frame::FrameId;
-use crate::limits::{MOST_FRAMES, OverLimit, Reading, ReadingBudget};
+use crate::limits::{MAX_FRAMES, OverLimit, Reading, ReadingBudget};
 use crate::model::Profile;
 use crate::pattern::matches_name;
 use crate::quality::Quality;
@@ -18,7 +18,7 @@ use crate::unit::WeightUnit;
 const LONGEST_LINE: usize = 16 << 20;
 
 /// Maximum number of decimal places. Further digits are dropped.
-const MOST_DIGITS: u32 = 6;
+const MAX_DIGITS: u32 = 6;
 
 /// Error of reading folded stacks.
 #[derive(Debug, thiserror::Error)]
@@ -125,19 +125,19 @@ impl Count {
             return None;
         }
         let fraction = fraction.trim_end_matches('0');
-        let kept = &fraction[..fraction.len().min(MOST_DIGITS as usize)];
+        let kept = &fraction[..fraction.len().min(MAX_DIGITS as usize)];
         let kept = kept.trim_end_matches('0');
         Some(Count {
             whole: whole.parse().ok()?,
             fraction: format!("{kept:0<6}").parse().ok()?,
             digits: kept.len() as u32,
-            is_cut: fraction.len() > MOST_DIGITS as usize,
+            is_cut: fraction.len() > MAX_DIGITS as usize,
         })
     }
 
     /// Returns the number in units of `10^-digits`; `None` on overflow.
     fn in_units(self, digits: u32) -> Option<u64> {
-        let fraction = self.fraction / 10u64.pow(MOST_DIGITS - digits);
+        let fraction = self.fraction / 10u64.pow(MAX_DIGITS - digits);
         (self.whole.checked_mul(10u64.pow(digits))?).checked_add(fraction)
     }
 }
@@ -191,7 +191,7 @@ pub fn is_stack(line: &[u8]) -> Option<bool> {
 /// - Skips blank lines and comments (`# `), and other invalid lines with a warning.
 /// - If a count has a fraction, multiplies all counts by a power of ten, with a warning.
 /// - Of two counts (differential stacks), uses the last one like inferno, with a warning.
-/// - Drops callers beyond [`MOST_FRAMES`] frames.
+/// - Drops callers beyond [`MAX_FRAMES`] frames.
 ///
 /// Memory is linear in the distinct stacks, up to
 /// [`READING_MEMORY`](crate::limits::READING_MEMORY).
@@ -387,7 +387,7 @@ impl<'f> Stacks<'f> {
         let thread = self.builder.intern_thread_name("");
         self.frames.clear();
         let mut names = stack.rsplit(';');
-        for name in names.by_ref().take(MOST_FRAMES) {
+        for name in names.by_ref().take(MAX_FRAMES) {
             let known = self.known.get(name).copied();
             let frame = match known {
                 Some(frame) => frame,
@@ -420,7 +420,7 @@ impl<'f> Stacks<'f> {
         }
         if self.cut.count > 0 {
             warnings.push(format!(
-                "{} of {file} with a fractional count: only the first {MOST_DIGITS} decimals were \
+                "{} of {file} with a fractional count: only the first {MAX_DIGITS} decimals were \
                  used",
                 self.cut.subject(),
             ));
@@ -441,12 +441,12 @@ impl<'f> Stacks<'f> {
 /// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
-/// Warning about stacks with more than [`MOST_FRAMES`] frames.
+/// Warning about stacks with more than [`MAX_FRAMES`] frames.
 pub fn cut_stacks(count: u64) -> String {
     match count {
-        1 => format!("a stack has more than {MOST_FRAMES} frames: its outer callers were dropped"),
+        1 => format!("a stack has more than {MAX_FRAMES} frames: its outer callers were dropped"),
         _ => format!(
-            "{count} stacks have more than {MOST_FRAMES} frames: their outer callers were dropped"
+            "{count} stacks have more than {MAX_FRAMES} frames: their outer callers were dropped"
         ),
     }
 }
@@ -596,7 +596,7 @@ mod tests {
         let [entry] = &profile.aggregated[..] else {
             panic!("{:?}", profile.aggregated);
         };
-        assert_eq!(profile.depth(entry.stack), MOST_FRAMES);
+        assert_eq!(profile.depth(entry.stack), MAX_FRAMES);
         let leaf = profile.stack(entry.stack).last().unwrap();
         assert_eq!(profile.function(leaf).name.as_deref(), Ok("leaf"));
         assert!(profile.quality.warnings[0].contains("more than 4096 frames"));

@@ -9,11 +9,11 @@ use rprof_image::{MemoryBudget, MemoryLease};
 use crate::builder::ProfileBuilder;
 
 /// Maximum depth of a stack. Deeper stacks lose callers.
-pub const MOST_FRAMES: usize = 4096;
+pub const MAX_FRAMES: usize = 4096;
 
 /// Maximum number of events. Samples of further events are dropped, because a report takes time
 /// linear in the whole profile for each event.
-pub const MOST_EVENTS: usize = 1000;
+pub const MAX_EVENTS: usize = 1000;
 
 /// Default memory budget for a command's inputs, in bytes. It keeps the process below 512 MiB.
 pub const READING_MEMORY: u64 = 320 << 20;

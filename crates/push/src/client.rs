@@ -19,7 +19,7 @@ use crate::policy::retry_after;
 use crate::target::Target;
 
 /// Maximum bytes read of a response.
-const MOST_ANSWER: u64 = 64 << 10;
+const MAX_ANSWER: u64 = 64 << 10;
 
 /// Server and connection options.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl Client {
         let status = response.status().as_u16();
         let after = response.headers().get(RETRY_AFTER);
         let after = after.and_then(|text| retry_after(text.to_str().ok()?, SystemTime::now()));
-        let body = response.body_mut().with_config().limit(MOST_ANSWER);
+        let body = response.body_mut().with_config().limit(MAX_ANSWER);
         match body.read_to_vec() {
             Ok(body) => Answer::of(self.options.target, status, after, &body),
             // An error status suffices. A success without its body may have reported rejected

@@ -15,7 +15,7 @@ use ureq::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use crate::error::PushError;
 
 /// Maximum size in bytes of a file with credentials or certificates.
-const MOST: u64 = 1 << 20;
+const LIMIT: u64 = 1 << 20;
 
 /// Header read from a file. Its value is never displayed.
 #[derive(Clone)]
@@ -159,10 +159,10 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, u32), PushError> {
     let file = File::open(path).map_err(cannot)?;
     let mode = file.metadata().map_err(cannot)?.mode();
     let mut bytes = Vec::new();
-    file.take(MOST + 1)
+    file.take(LIMIT + 1)
         .read_to_end(&mut bytes)
         .map_err(cannot)?;
-    match bytes.len() as u64 > MOST {
+    match bytes.len() as u64 > LIMIT {
         true => Err(bad(path, "it is larger than 1 MiB")),
         false => Ok((bytes, mode)),
     }

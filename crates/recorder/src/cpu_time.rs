@@ -20,7 +20,7 @@ const SHORTEST_PERIOD: u64 = 10_000;
 const CLOCKS: [u64; 2] = [0, 1];
 
 /// Shortest system-wide recording with a CPU time: its source has the resolution of clock ticks.
-const LEAST_OF_SYSTEM: Duration = Duration::from_secs(1);
+const MIN_OF_SYSTEM: Duration = Duration::from_secs(1);
 
 /// Kernel statistics of the target's CPU time since the start of a recording.
 ///
@@ -138,7 +138,7 @@ pub(crate) fn measured(
     if session.target().is_by_cpu() {
         let mut time = of_counts(session.events(), counts, samples, None, total.born)?;
         time.used = used?;
-        return (wall >= LEAST_OF_SYSTEM).then_some(time);
+        return (wall >= MIN_OF_SYSTEM).then_some(time);
     }
     let online = rprof_events::cpus::online().unwrap_or_default();
     let is_everywhere = session.cpus().len() >= online.len();

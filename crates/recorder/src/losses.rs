@@ -6,13 +6,13 @@ use rprof_sampler::{Degradation, EventIds, Role, Session};
 
 use crate::throttling::SuggestedRate;
 
-/// Minimum suggested ring size, if all CPUs together stay within [`MOST_OF_ALL`].
+/// Minimum suggested ring size, if all CPUs together stay within [`MAX_OF_ALL`].
 const LARGE: usize = 64 << 20;
 
 /// Largest ring that the kernel accepts.
 const LARGEST: usize = 1 << 30;
 
-const MOST_OF_ALL: usize = 2 << 30;
+const MAX_OF_ALL: usize = 2 << 30;
 
 /// Suggested settings after samples were lost in full rings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn lower_rate(event: &EventIds, lost: u64, all: u64) -> SuggestedRate {
 /// Returns a larger ring size in bytes, and the `kernel.perf_event_mlock_kb` for it if the user's
 /// limit is too low.
 fn larger_ring(ring: usize, cpus: usize, steps: &[Degradation]) -> (Option<usize>, Option<usize>) {
-    let fair = (MOST_OF_ALL / cpus.max(1)).clamp(1, LARGEST);
+    let fair = (MAX_OF_ALL / cpus.max(1)).clamp(1, LARGEST);
     // A power of two, as rings are.
     let most = 1 << fair.ilog2();
     let larger = ring.saturating_mul(4).max(LARGE).min(most);

@@ -121,14 +121,14 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 fn listed(names: &[String]) -> String {
-    const MOST: usize = 5;
+    const LIMIT: usize = 5;
     let shown = names
         .iter()
-        .take(MOST)
+        .take(LIMIT)
         .map(String::as_str)
         .collect::<Vec<_>>()
         .join(", ");
-    match names.len().checked_sub(MOST) {
+    match names.len().checked_sub(LIMIT) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
     }

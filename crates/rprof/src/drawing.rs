@@ -359,8 +359,8 @@ pub(crate) fn title(about: &About, other: &str) -> String {
 }
 
 fn shorten(command: &str) -> String {
-    const MOST: usize = 100;
-    match command.char_indices().nth(MOST) {
+    const LIMIT: usize = 100;
+    match command.char_indices().nth(LIMIT) {
         Some((at, _)) => format!("{}…", &command[..at]),
         None => command.to_owned(),
     }

@@ -22,7 +22,7 @@ pub(crate) enum Owner {
 /// Cache of owners: a lookup is slow, and live views repeat it every two seconds.
 static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new());
 
-const MOST_KNOWN: usize = 1000;
+const MAX_KNOWN: usize = 1000;
 
 /// Returns the owner of an object, if any. Without `in_all`, searches only packages with a similar
 /// name: all take some 30 ms.
@@ -32,7 +32,7 @@ pub(crate) fn owner_of(object: &str, in_all: bool) -> Option<Owner> {
         return owner.clone();
     }
     let owner = look_up(object, in_all);
-    if known.len() < MOST_KNOWN && (in_all || owner.is_some()) {
+    if known.len() < MAX_KNOWN && (in_all || owner.is_some()) {
         known.insert(object.to_owned(), owner.clone());
     }
     owner
@@ -87,7 +87,7 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
     let answer = child
         .stdout
         .take()?
-        .take(MOST_ANSWER)
+        .take(MAX_ANSWER)
         .read_to_string(&mut text);
     answer.ok().filter(|_| status.success())?;
     let name = text.lines().next()?.trim();
@@ -97,7 +97,7 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
 }
 
 /// Maximum size of an answer, in bytes.
-const MOST_ANSWER: u64 = 4096;
+const MAX_ANSWER: u64 = 4096;
 
 /// Folders without package files: the Debian policy (section 9.1) reserves them for the
 /// administrator.

@@ -196,12 +196,12 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
 
 /// Maximum rate of `-F max` with stack copies. A copy takes some 15 µs of CPU: at the kernel's
 /// limit of 100,000, 0.3 s of work took up to 12 s, and 98 % of the samples were lost.
-const MOST_WITH_STACKS: u64 = 20_000;
+const MAX_WITH_STACKS: u64 = 20_000;
 
 /// Returns the rate of `-F max`, in samples per second.
 fn most_samples(limit: u64, copies_stacks: bool) -> u64 {
     match copies_stacks {
-        true => limit.min(MOST_WITH_STACKS),
+        true => limit.min(MAX_WITH_STACKS),
         false => limit,
     }
 }
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn the_largest_rate_leaves_time_for_what_is_watched() {
-        assert_eq!(most_samples(100_000, true), MOST_WITH_STACKS);
+        assert_eq!(most_samples(100_000, true), MAX_WITH_STACKS);
         assert_eq!(most_samples(100_000, false), 100_000);
         assert_eq!(most_samples(4_000, true), 4_000);
     }

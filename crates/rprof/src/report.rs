@@ -82,7 +82,7 @@ fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
 }
 
 /// Default minimum share of a tree branch, in percent of all samples, as in perf.
-const LEAST_BRANCH: f64 = 0.5;
+const MIN_BRANCH: f64 = 0.5;
 
 /// Returns the trees of -g. A word that perf does not accept there is the input file, returned
 /// second.
@@ -96,7 +96,7 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
     };
     let mut options = TreeOptions {
         growth: by_default,
-        percent_limit: LEAST_BRANCH,
+        percent_limit: MIN_BRANCH,
     };
     for word in text.split(',').filter(|word| !word.is_empty()) {
         match (word, word.parse::<f64>()) {

@@ -101,7 +101,7 @@ impl TargetArgs {
         }
         let proc = Procfs::default();
         let pids = descendants(&proc, &self.process_ids());
-        let some = pids.iter().take(MOST_NAMED);
+        let some = pids.iter().take(MAX_NAMED);
         let mut some: Vec<String> = some.map(|pid| named(&proc, *pid)).collect();
         if pids.len() > some.len() {
             some.push("…".to_owned());
@@ -118,7 +118,7 @@ impl TargetArgs {
     }
 }
 
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 fn named(proc: &Procfs, pid: u32) -> String {
     match proc.comm(pid, pid) {

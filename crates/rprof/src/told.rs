@@ -17,7 +17,7 @@ use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 
 /// Size above which GitHub drops the whole step summary, in bytes.
-const MOST_SUMMARY: u64 = 1 << 20;
+const MAX_SUMMARY: u64 = 1 << 20;
 
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
@@ -104,7 +104,7 @@ fn append_summary(text: &[u8]) -> Result<(), Failure> {
     };
     let cannot = || format!("cannot write {}", path.display());
     let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-    if size + text.len() as u64 >= MOST_SUMMARY {
+    if size + text.len() as u64 >= MAX_SUMMARY {
         say("the summary of this step is full: nothing was added");
         return Ok(());
     }

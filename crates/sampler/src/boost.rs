@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum duration of a boost in ns.
-const MOST: u64 = 300_000_000;
+const LIMIT: u64 = 300_000_000;
 
 /// Minimum credit in ns to begin a boost.
-const LEAST: u64 = 30_000_000;
+const MINIMUM: u64 = 30_000_000;
 
 /// Time in ns that earns one ns of boost.
 const EARNED_IN: u64 = 4;
@@ -187,7 +187,7 @@ impl Default for Account {
     fn default() -> Self {
         Account {
             is_on: false,
-            left: MOST,
+            left: LIMIT,
             seen_at: 0,
         }
     }
@@ -198,10 +198,10 @@ impl Account {
     fn update(&mut self, is_late: bool, now: u64) -> bool {
         let passed = now.saturating_sub(self.seen_at);
         let spent = if self.is_on { passed } else { 0 };
-        self.left = (self.left + passed / EARNED_IN).min(MOST);
+        self.left = (self.left + passed / EARNED_IN).min(LIMIT);
         self.left = self.left.saturating_sub(spent);
         self.seen_at = now;
-        let least = if self.is_on { 1 } else { LEAST };
+        let least = if self.is_on { 1 } else { MINIMUM };
         self.is_on = is_late && self.left >= least;
         self.is_on
     }

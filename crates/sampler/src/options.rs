@@ -181,19 +181,19 @@ pub struct DrainOptions {
     pub realtime: Option<u8>,
 }
 
-const LEAST_SAMPLE_BUFFERS: usize = 4;
+const MIN_SAMPLE_BUFFERS: usize = 4;
 
-const LEAST_SIDEBAND_BUFFERS: usize = 8;
+const MIN_SIDEBAND_BUFFERS: usize = 8;
 
 pub(crate) const SIDEBAND_BATCH: usize = 64 << 10;
 
-const MOST_SAMPLES: usize = 512 << 20;
+const MAX_SAMPLES: usize = 512 << 20;
 
-const MOST_RESERVE: usize = 256 << 20;
+const MAX_RESERVE: usize = 256 << 20;
 
 const RESERVE_OF_MEMORY: u64 = 16;
 
-const MOST_SIDEBAND: usize = 256 << 20;
+const MAX_SIDEBAND: usize = 256 << 20;
 
 impl DrainOptions {
     /// Returns the numbers of sample and sideband buffers of each CPU: as set, or within 512 MiB
@@ -201,8 +201,8 @@ impl DrainOptions {
     pub fn buffers(&self, cpus: usize) -> (usize, usize) {
         let share =
             |most: usize, bytes: usize, least| (most / bytes.max(1) / cpus.max(1)).max(least);
-        let samples = share(MOST_SAMPLES, self.batch_bytes, LEAST_SAMPLE_BUFFERS);
-        let sideband = share(MOST_SIDEBAND, SIDEBAND_BATCH, LEAST_SIDEBAND_BUFFERS);
+        let samples = share(MAX_SAMPLES, self.batch_bytes, MIN_SAMPLE_BUFFERS);
+        let sideband = share(MAX_SIDEBAND, SIDEBAND_BATCH, MIN_SIDEBAND_BUFFERS);
         (
             self.sample_buffers.min(samples).max(1),
             self.sideband_buffers.min(sideband).max(1),
@@ -215,11 +215,11 @@ impl DrainOptions {
         let bytes = self.reserve_bytes.unwrap_or_else(|| {
             let share = memory_limit().map(|bytes| bytes / RESERVE_OF_MEMORY);
             let share = share.and_then(|bytes| usize::try_from(bytes).ok());
-            share.unwrap_or(0).min(MOST_RESERVE)
+            share.unwrap_or(0).min(MAX_RESERVE)
         });
         let own = self.buffers(cpus).0 * cpus;
         let buffers = |bytes: usize| bytes / self.batch_bytes.max(MAX_RECORD);
-        buffers(bytes).min(buffers(MOST_SAMPLES).saturating_sub(own))
+        buffers(bytes).min(buffers(MAX_SAMPLES).saturating_sub(own))
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn the_reserve_and_the_buffers_of_all_cpus_together_are_bounded() {
         let options = DrainOptions {
-            reserve_bytes: Some(MOST_RESERVE),
+            reserve_bytes: Some(MAX_RESERVE),
             ..DrainOptions::default()
         };
         assert_eq!(options.reserve(2), 2048);

@@ -120,16 +120,16 @@ impl Comparison {
         // upward.
         let normal = quantile(1.0 - alpha, f64::INFINITY) + quantile(power, f64::INFINITY);
         let fewest = (2.0 * variance * (normal / beyond).powi(2)).ceil().max(1.0);
-        if fewest.is_nan() || fewest > MOST_RUNS as f64 {
+        if fewest.is_nan() || fewest > MAX_RUNS as f64 {
             return None;
         }
         let mut few = fewest as usize - 1;
         let mut enough = few + 1;
         while !shows(enough) {
-            if enough >= MOST_RUNS {
+            if enough >= MAX_RUNS {
                 return None;
             }
-            (few, enough) = (enough, (2 * enough - fewest as usize + 1).min(MOST_RUNS));
+            (few, enough) = (enough, (2 * enough - fewest as usize + 1).min(MAX_RUNS));
         }
         while enough - few > 1 {
             let middle = (few + enough) / 2;
@@ -142,7 +142,7 @@ impl Comparison {
     }
 }
 
-const MOST_RUNS: usize = 1000;
+const MAX_RUNS: usize = 1000;
 
 /// Compares a quantity on two sides. `threshold` is x in "more by at least the factor 1 + x"; 0 for
 /// any change. Swapped sides give an exactly mirrored result.

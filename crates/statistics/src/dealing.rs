@@ -11,10 +11,10 @@ use crate::prior::Prior;
 use crate::random::{Dice, combinations};
 
 /// Maximum number of deals. More are sampled.
-const MOST_DEALS: usize = 1000;
+const MAX_DEALS: usize = 1000;
 
 /// Maximum number of runs of both sides for enumerating deals.
-const MOST_RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
 /// Relative rounding tolerance of t.
 const SAME: f64 = 1e-9;
@@ -81,7 +81,7 @@ fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     let made: Vec<bool> = (0..length)
         .map(|run| chosen.is_some() && run >= a)
         .collect();
-    if all > MOST_DEALS as f64 || length > MOST_RUNS {
+    if all > MAX_DEALS as f64 || length > MAX_RUNS {
         return Some(drawn(made, chosen.is_some()));
     }
     let is_one_of_two = chosen.is_none() || a == b;
@@ -99,7 +99,7 @@ fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
 fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
     let mut dice = Dice::new(made.len() as u64);
     let mut deals = vec![made];
-    while deals.len() < MOST_DEALS {
+    while deals.len() < MAX_DEALS {
         let mut deal = deals[0].clone();
         for at in 0..deal.len() {
             if keeps_number {
@@ -221,7 +221,7 @@ mod tests {
         ] {
             assert_eq!(ways_to_deal(runs, design), ways);
         }
-        assert_eq!(count([20, 20], Design::Independent), Some(MOST_DEALS));
+        assert_eq!(count([20, 20], Design::Independent), Some(MAX_DEALS));
         assert_eq!(count([1, 1], Design::Independent), None);
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
             false => StudentsT::new(0.0, 1.0, degrees_of_freedom)
                 .map_or(f64::NAN, |student| student.inverse_cdf(share)),
         };
-        if known.len() >= MOST_KNOWN {
+        if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(key, found);
@@ -51,7 +51,7 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
 }
 
 /// Maximum number of cached quantiles.
-const MOST_KNOWN: usize = 1024;
+const MAX_KNOWN: usize = 1024;
 
 thread_local! {
     /// Quantiles by the bits of share and degrees of freedom. Thousands of functions share a few of

@@ -18,14 +18,14 @@ pub struct Prior {
 }
 
 /// Minimum noise: half a percent.
-const LEAST_DEVIATION: f64 = 0.005;
+const MIN_DEVIATION: f64 = 0.005;
 
 /// Minimum and maximum weight of an estimated prior.
 const WEIGHTS: (f64, f64) = (1.0, 100.0);
 
 /// Minimum number of quantities for the variance. With four of three runs each, 14 % of comparisons
 /// of equal programs had findings.
-const FEWEST_HOTTEST: usize = 20;
+const MIN_HOTTEST: usize = 20;
 
 impl Prior {
     /// No prior: each quantity only uses its own runs.
@@ -46,7 +46,7 @@ impl Prior {
     /// Creates a prior from a standard deviation (0.02 for 2 %) of `runs` runs.
     pub fn calibrated(deviation: f64, runs: usize) -> Prior {
         Prior {
-            run_to_run_variance: deviation.max(LEAST_DEVIATION).powi(2),
+            run_to_run_variance: deviation.max(MIN_DEVIATION).powi(2),
             degrees_of_freedom: runs.saturating_sub(1) as f64,
             common_variance: 0.0,
         }
@@ -76,9 +76,9 @@ impl Prior {
             return Ok(None);
         }
         spreads.sort_by(|a, b| a.known_variance.total_cmp(&b.known_variance));
-        let few = spreads.len().div_ceil(3).max(FEWEST_HOTTEST);
+        let few = spreads.len().div_ceil(3).max(MIN_HOTTEST);
         let hottest = &spreads[..few.min(spreads.len())];
-        let run_to_run = without_outliers(hottest).max(LEAST_DEVIATION.powi(2));
+        let run_to_run = without_outliers(hottest).max(MIN_DEVIATION.powi(2));
         let weights = spreads.iter().filter(|spread| spread.variance > 0.0);
         let logs: Vec<f64> = weights
             .clone()
@@ -121,7 +121,7 @@ fn without_outliers(spreads: &[Spread]) -> f64 {
     let kept = winsorized.len() - winsorized.len().div_ceil(10);
     let most = winsorized[kept - 1];
     winsorized[kept..].fill(most);
-    let typical = mean(&winsorized).max(LEAST_DEVIATION.powi(2));
+    let typical = mean(&winsorized).max(MIN_DEVIATION.powi(2));
     for (beyond, spread) in beyond.iter_mut().zip(spreads) {
         let largest =
             (typical + spread.known_variance) * chi_square_mean(spread.degrees_of_freedom);

@@ -61,9 +61,9 @@ impl Summary {
 ///
 /// Mark outliers, but do not drop them: slow runs also affect users.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
-    const FEWEST: usize = 5;
+    const MINIMUM: usize = 5;
     const FENCE: f64 = 3.0;
-    if values.len() < FEWEST || values.iter().any(|value| !value.is_finite()) {
+    if values.len() < MINIMUM || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();
     }
     let sorted = sorted(values);

@@ -67,7 +67,7 @@ pub(crate) struct Look {
 }
 
 /// Default minimum share of a branch, in percent.
-const LEAST_BRANCH: f64 = 0.5;
+const MIN_BRANCH: f64 = 0.5;
 
 impl Default for Look {
     fn default() -> Look {
@@ -78,7 +78,7 @@ impl Default for Look {
             is_inverted: false,
             of_all: false,
             shows_weight: false,
-            limit: LEAST_BRANCH,
+            limit: MIN_BRANCH,
             shows_objects: true,
             full_names: false,
             function: None,

@@ -9,12 +9,12 @@ use crate::calls::Calls;
 use crate::model::Model;
 
 /// Maximum number of rows. A last row reports the rest.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// Maximum number of open nodes to restore in a new tree.
-const MOST_PATHS: usize = 500;
+const MAX_PATHS: usize = 500;
 
-pub(crate) const MOST_INDENT: u16 = 40;
+pub(crate) const MAX_INDENT: u16 = 40;
 
 #[derive(Clone, Debug)]
 pub(crate) struct TreeList {
@@ -75,7 +75,7 @@ impl TreeList {
             let indent = match node {
                 None => 0,
                 Some(_) if is_chain => indent,
-                Some(_) => (indent + 2).min(MOST_INDENT),
+                Some(_) => (indent + 2).min(MAX_INDENT),
             };
             let rest = &children[shown..];
             if !rest.is_empty() {
@@ -96,7 +96,7 @@ impl TreeList {
             None => put(calls, &mut pile, None, 0),
         }
         while let Some(step) = pile.pop() {
-            if self.rows.len() >= MOST_ROWS {
+            if self.rows.len() >= MAX_ROWS {
                 self.rows.push(TreeRow::Rest {
                     count: pile.len() + 1,
                     weight: 0,
@@ -152,9 +152,9 @@ impl TreeList {
         self.open.clear();
     }
 
-    /// Returns the paths of open nodes, at most [`MOST_PATHS`].
+    /// Returns the paths of open nodes, at most [`MAX_PATHS`].
     pub(crate) fn open_paths(&self) -> Vec<Vec<rprof_profile::FunctionId>> {
-        let open = self.open.iter().take(MOST_PATHS);
+        let open = self.open.iter().take(MAX_PATHS);
         open.map(|node| self.calls.path(*node)).collect()
     }
 
@@ -182,7 +182,7 @@ impl TreeList {
     }
 
     /// Returns the first node of one of these functions, heaviest branches first. Skips branches
-    /// below the limit, and stops descending after [`MOST_ROWS`] nodes.
+    /// below the limit, and stops descending after [`MAX_ROWS`] nodes.
     pub(crate) fn find_closed(
         &mut self,
         model: &Model,
@@ -195,7 +195,7 @@ impl TreeList {
         let mut looked_at = 0;
         while let Some(node) = pile.pop() {
             looked_at += 1;
-            if percent(self.calls.total(node), whole) < limit || looked_at > MOST_ROWS {
+            if percent(self.calls.total(node), whole) < limit || looked_at > MAX_ROWS {
                 continue;
             }
             let function = self.calls.function(node);
@@ -225,8 +225,7 @@ impl TreeList {
         let mut pile: Vec<(u32, u32)> = first.into_iter().map(|node| (node, levels)).collect();
         let mut opened = 0;
         while let Some((node, levels)) = pile.pop() {
-            if levels == 0 || opened >= MOST_ROWS || percent(self.calls.total(node), whole) < limit
-            {
+            if levels == 0 || opened >= MAX_ROWS || percent(self.calls.total(node), whole) < limit {
                 continue;
             }
             opened += 1;

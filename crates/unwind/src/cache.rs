@@ -18,7 +18,7 @@ use crate::{Arch, Memory, Registers, arch};
 const ENTRIES: usize = 1 << 14;
 
 /// Number of callee-saved registers of x86-64.
-const MOST_SAVED: usize = 7;
+const MAX_SAVED: usize = 7;
 
 /// A rule with CFA = register + offset, and all saved registers at fixed offsets from the CFA.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(crate) struct PlainRule {
     cfa_register: u8,
     count: u8,
     return_address: i16,
-    saved: [(u8, i16); MOST_SAVED],
+    saved: [(u8, i16); MAX_SAVED],
     /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
     /// address, where its own frame pointer points.
     is_go: bool,
@@ -44,10 +44,10 @@ impl PlainRule {
             _ => None,
         };
         let all = rule.saved();
-        if rule.rule.signal || all.len() > MOST_SAVED {
+        if rule.rule.signal || all.len() > MAX_SAVED {
             return None;
         }
-        let mut saved = [(0, 0); MOST_SAVED];
+        let mut saved = [(0, 0); MAX_SAVED];
         for (slot, one) in saved.iter_mut().zip(all) {
             if one.register == arch.sp() {
                 return None;
@@ -217,7 +217,7 @@ mod tests {
             cfa_register: 7,
             count: 0,
             return_address: -8,
-            saved: [(0, 0); MOST_SAVED],
+            saved: [(0, 0); MAX_SAVED],
             is_go: false,
         }
     }

@@ -22,7 +22,7 @@ use crate::config::To;
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 
 /// Maximum number of bytes read from a response.
-const MOST_ANSWER: u64 = 16 << 10;
+const MAX_ANSWER: u64 = 16 << 10;
 
 /// Bucket, with its credentials and HTTP client.
 pub struct Bucket {
@@ -121,7 +121,7 @@ impl Bucket {
                 let after = response.headers().get(RETRY_AFTER);
                 let after =
                     after.and_then(|text| retry_after(text.to_str().ok()?, SystemTime::now()));
-                let body = response.body_mut().with_config().limit(MOST_ANSWER);
+                let body = response.body_mut().with_config().limit(MAX_ANSWER);
                 let body = body.read_to_vec().unwrap_or_default();
                 outcome(status, after, &String::from_utf8_lossy(&body))
             }

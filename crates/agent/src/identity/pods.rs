@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 
 /// Maximum number of cached pods. A node runs some hundreds at most.
-const MOST: usize = 10_000;
+const LIMIT: usize = 10_000;
 
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Pods {
     fn read(&mut self) {
         self.known.clear();
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for entry in entries.take(MOST) {
+        for entry in entries.take(LIMIT) {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             // Namespaces and pod names cannot contain `_`.

@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use super::CgroupFacts;
 
 /// Maximum number of bytes read from an environment or a file in /proc.
-const MOST_BYTES: u64 = 128 << 10;
+const MAX_BYTES: u64 = 128 << 10;
 
 /// Maximum number of cgroups listed to find the root of a namespace.
-const MOST_GROUPS: usize = 20_000;
+const MAX_GROUPS: usize = 20_000;
 
 /// Facts that identify a process. The command line is never read, and the environment only if
 /// configured, because both hold secrets.
@@ -98,7 +98,7 @@ impl ProcessFacts {
     fn group_of_namespace(&mut self, folder: &Path) -> Option<CgroupFacts> {
         let inode = fs::metadata(folder.join("root/sys/fs/cgroup")).ok()?.ino();
         if !self.groups.contains_key(&inode) && !std::mem::replace(&mut self.is_fresh, true) {
-            let groups = Cgroup::list(MOST_GROUPS).into_iter();
+            let groups = Cgroup::list(MAX_GROUPS).into_iter();
             self.groups = groups
                 .map(|(path, id)| (id, path.to_string_lossy().into_owned()))
                 .collect();
@@ -111,7 +111,7 @@ impl ProcessFacts {
 fn read_bytes(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path).ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -12,45 +12,45 @@ use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
-/// Inputs shared by all workers' mapping of locations to functions.
+/// Inputs shared by all workers.
 pub(super) struct AssembleInputs<'a> {
     pub(super) symbols: &'a Symbols,
-    /// By location id, true if it is in the kernel.
+    /// By location id, true for kernel code.
     pub(super) is_kernel: Vec<bool>,
     /// Roots by their code.
     pub(super) root_code: RootCode<'a>,
     pub(super) has_callchains: bool,
     pub(super) filter: StackFilter<'a>,
-    /// Event whose samples are waits, if the filter looks at stacks.
+    /// Event of the wait samples, if the filter examines stacks.
     pub(super) waits: Option<usize>,
-    /// Frames for who ended waits.
+    /// Frames for wakers.
     pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
-    /// True if samples are wanted one by one.
+    /// True if single samples are wanted.
     pub(super) one_by_one: bool,
     /// Number of events.
     pub(super) events: usize,
 }
 
-/// Kind of frame ids: by function, by function and inlining, or by address.
+/// Meaning of frame ids.
 #[derive(Clone, Copy)]
 pub(super) enum FrameIds {
     /// Functions.
     Functions,
-    /// Functions, each by whether it was inlined.
+    /// Function ids, with one bit for inlined calls.
     Inlined,
     /// Addresses: each location has frames of its own.
     Addresses,
 }
 
-/// Returns the event whose samples are waits.
+/// Returns the event of the wait samples.
 pub(super) fn waits_of(index: &Index<'_>) -> Option<usize> {
     let events = index.data.events().list().iter();
     events.map(|event| &*event.name).position(is_of_waits)
 }
 
 impl AssembleInputs<'_> {
-    /// Returns what was waited for in a stack, whose locations are from the leaf outwards, if the filter looks at it.
+    /// Returns the reason of a wait, if the filter needs it. The locations must be leaf first.
     pub(super) fn reason<L: Iterator<Item = u32>>(
         &self,
         event: u32,
@@ -70,7 +70,7 @@ impl AssembleInputs<'_> {
         Some(reason_of(from_leaf().flat_map(names)))
     }
 
-    /// Iterates over the ids of the frames at a location, outermost first.
+    /// Iterates over the frame ids at a location, outermost first.
     #[inline]
     pub(super) fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.symbols.first_frame(location);
@@ -82,7 +82,7 @@ impl AssembleInputs<'_> {
         })
     }
 
-    /// Returns the id of the frame for what ended a wait, and its name.
+    /// Returns the frame id and the name of a waker.
     pub(super) fn waker(&self, woken: WokenBy) -> Option<(u32, &str)> {
         let (function, place) = self.wakers.find(woken)?;
         let id = match self.frames {

@@ -3,12 +3,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wakers` | frames for who ended waits |
+//! | `wakers` | frames for wakers |
 //! | `inputs` | symbols, roots and filters that all workers share |
-//! | `worker_stacks` | stacks of one worker, made on a thread of its own |
-//! | `roots` | complete stacks and truncated ones |
-//! | `root_code` | roots by their code, where names tell nothing |
-//! | `one_by_one` | samples one by one, as columns or streams |
+//! | `worker_stacks` | stacks of one worker, each mapped on its own thread |
+//! | `roots` | complete and truncated stacks |
+//! | `root_code` | root detection from code, if names are inconclusive |
+//! | `one_by_one` | single samples, as columns or streams |
 
 mod inputs;
 mod one_by_one;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::jit::frames;
 
 /// Maximum bytes of one file, which is read again as it grows, and of all cached files.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Process whose files may describe JIT code: the process itself or an ancestor.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl<T> ReadFile<T> {
         };
         self.was_there = true;
         let len = file.len().unwrap_or(0);
-        if len == self.len || len > MOST_BYTES || file.is_mostly_holes() {
+        if len == self.len || len > MAX_BYTES || file.is_mostly_holes() {
             return 0;
         }
         self.len = len;
@@ -116,7 +116,7 @@ impl JitFiles {
     /// Looks up addresses of a process. `owners` are the process and its ancestors, in this order.
     /// The second value is true if files exist, so that unnamed addresses may get names later.
     pub(super) fn resolve(&mut self, owners: &[JitOwner], avmas: &[u64]) -> (Vec<Lookup>, bool) {
-        if self.kept > MOST_BYTES {
+        if self.kept > MAX_BYTES {
             // Files that are still needed are read again.
             self.processes.clear();
             self.kept = 0;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of scans for new threads of a target.
-const MOST_LOOKS: usize = 12;
+const MAX_LOOKS: usize = 12;
 
 /// Delay before the last scan: threads within clone(2) are not visible.
 const SETTLE: Duration = Duration::from_millis(4);
@@ -102,7 +102,7 @@ impl CountingSession {
             if now.iter().all(|thread| threads.contains(thread)) {
                 break;
             }
-            if look == MOST_LOOKS {
+            if look == MAX_LOOKS {
                 self.notices.push(Notice::ThreadsKeptComing);
                 break;
             }

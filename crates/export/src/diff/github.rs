@@ -10,7 +10,7 @@ use rprof_profile::compare::{FunctionDiff, Gate, ProfileDiff};
 use super::amount::{amount, change, interval, noun};
 use super::words;
 
-const MOST: usize = 9;
+const LIMIT: usize = 9;
 
 /// Source line, with a path relative to the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +42,14 @@ pub fn annotations(
         }
         Gate::Regressed => {
             let failing: Vec<&FunctionDiff> = diff.failing().collect();
-            for row in failing.iter().take(MOST) {
+            for row in failing.iter().take(LIMIT) {
                 let message = about(diff, row);
                 command("error", title, place(row), &message, &mut text);
             }
             match failing.len() {
                 0 => command("error", title, None, &words::headline(diff), &mut text),
-                n if n > MOST => {
-                    let message = format!("and {} more functions", n - MOST);
+                n if n > LIMIT => {
+                    let message = format!("and {} more functions", n - LIMIT);
                     command("error", title, None, &message, &mut text);
                 }
                 _ => {}

@@ -33,7 +33,7 @@ fn marker(name: Option<&str>) -> String {
 const OPEN: usize = 10;
 
 /// No row begins after this many bytes.
-const MOST: usize = 50_000;
+const LIMIT: usize = 50_000;
 
 const NAME: usize = 100;
 
@@ -110,7 +110,7 @@ fn write_rows(
             sums(&row.total)
         );
         *written += line.len();
-        if *written > MOST {
+        if *written > LIMIT {
             return writeln!(out, "| | … | | | | |");
         }
         writeln!(out, "{line}")?;

@@ -105,9 +105,7 @@ impl Collector {
         let waits = (profile.aggregated.iter())
             .filter(|entry| profile.reason_at(entry.stack).is_some())
             .fold(0u64, |sum, entry| sum.saturating_add(entry.weight));
-        let slice = (duration / SLICES)
-            .max(waits / MOST_SLICES)
-            .max(coarse.tick);
+        let slice = (duration / SLICES).max(waits / MAX_SLICES).max(coarse.tick);
         let rows: Vec<Row> = match samples {
             Some(samples) => (samples.iter())
                 .flat_map(|sample| {
@@ -241,7 +239,7 @@ impl Collector {
 const SLICES: u64 = 4_000;
 
 /// Maximum number of slices of all waits together.
-const MOST_SLICES: u64 = 200_000;
+const MAX_SLICES: u64 = 200_000;
 
 /// Splits a row into slices of this length. The row lasts as long as its weight, but not longer
 /// than the time before it. The last slice counts as the sample.

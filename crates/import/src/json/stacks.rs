@@ -29,7 +29,7 @@ pub(super) struct Stacks<'d> {
 }
 
 /// Maximum number of frames of a stack. It also ends cycles in the table.
-const MOST_FRAMES: usize = 1 << 14;
+const MAX_FRAMES: usize = 1 << 14;
 
 /// Approximate size of a cache entry in bytes.
 const ENTRY_BYTES: usize = 64;
@@ -137,9 +137,9 @@ impl<'d> Stacks<'d> {
             numbers.push(
                 frame.ok_or_else(|| format!("there is no stack {stack}, or it has no frame"))?,
             );
-            if numbers.len() > MOST_FRAMES {
+            if numbers.len() > MAX_FRAMES {
                 return Err(format!(
-                    "a stack has more than {MOST_FRAMES} frames, or the stack table contains a \
+                    "a stack has more than {MAX_FRAMES} frames, or the stack table contains a \
                      cycle"
                 ));
             }

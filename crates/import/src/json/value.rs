@@ -383,7 +383,7 @@ pub(super) use {objects, values};
 
 /// Maximum length of a string, and maximum nesting depth.
 const LONGEST_TEXT: usize = 16 << 20;
-const MOST_NESTED: usize = 512;
+const MAX_NESTED: usize = 512;
 
 /// Reader that limits string length and nesting depth, because the parser buffers whole strings.
 pub(super) struct Limited<R> {
@@ -420,7 +420,7 @@ impl<R: Read> Limited<R> {
                 (false, b'"') => self.is_text = true,
                 (false, b'[' | b'{') => {
                     self.depth += 1;
-                    if self.depth > MOST_NESTED {
+                    if self.depth > MAX_NESTED {
                         return Err(io::Error::other("it is nested too deeply"));
                     }
                 }

@@ -18,7 +18,7 @@ mod head;
 use std::io::BufRead;
 use std::path::Path;
 
-use rprof_profile::limits::MOST_FRAMES;
+use rprof_profile::limits::MAX_FRAMES;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, FunctionId, ObjectId, Profile, StackId, ThreadId, WeightUnit,
 };
@@ -257,7 +257,7 @@ impl Reader<'_, '_> {
         };
         if !is_certain && self.head.as_ref().is_some_and(takes_frames) {
             // The leaf comes first. Callers beyond the limit are dropped anyway.
-            if self.frames.len() <= MOST_FRAMES {
+            if self.frames.len() <= MAX_FRAMES {
                 match self.known.line(line, FrameLine::parse, self.out)? {
                     Some(frame) => self.frames.push(frame),
                     None => self

@@ -1,6 +1,6 @@
 //! Converts locations and their lines to frames.
 
-use rprof_profile::limits::MOST_FRAMES;
+use rprof_profile::limits::MAX_FRAMES;
 use rprof_profile::{FileId, Frame, FrameAddress, FrameId, FunctionId, Line, ObjectId};
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
@@ -80,7 +80,7 @@ pub(super) fn locations(
                 (2, value) => mapping = value.number(),
                 (3, value) => address = value.number(),
                 // The innermost call comes first. Callers beyond the limit are dropped anyway.
-                (4, value) if lines.len() <= MOST_FRAMES => lines.push(value.bytes()),
+                (4, value) if lines.len() <= MAX_FRAMES => lines.push(value.bytes()),
                 _ => {}
             }
         }

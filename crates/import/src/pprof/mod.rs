@@ -11,7 +11,7 @@ mod parts;
 use std::io::BufRead;
 use std::path::Path;
 
-use rprof_profile::limits::{MOST_EVENTS, MOST_FRAMES};
+use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES};
 use rprof_profile::{Profile, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -72,8 +72,8 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
     if parts.sample_types.is_empty() {
         return Err("it has no sample type".to_owned());
     }
-    if parts.sample_types.len() > MOST_EVENTS {
-        return Err(format!("it has more than {MOST_EVENTS} sample types"));
+    if parts.sample_types.len() > MAX_EVENTS {
+        return Err(format!("it has more than {MAX_EVENTS} sample types"));
     }
     let events = events(&parts, &mut out)?;
     let locations = locations(&parts, &mut out)?;
@@ -88,7 +88,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
         for field in Fields::new(sample) {
             match field? {
                 // Each location has at least one frame.
-                (1, value) => value.numbers(MOST_FRAMES + 1, &mut ids)?,
+                (1, value) => value.numbers(MAX_FRAMES + 1, &mut ids)?,
                 (2, value) => value.numbers(parts.sample_types.len() + 1, &mut values)?,
                 (3, value) => labels.add(value.bytes(), &parts)?,
                 _ => {}
@@ -110,7 +110,7 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
                 0 => &location.leaf,
                 _ => &location.caller,
             };
-            let room = (MOST_FRAMES + 1).saturating_sub(frames.len());
+            let room = (MAX_FRAMES + 1).saturating_sub(frames.len());
             frames.extend(of_location.iter().rev().take(room));
         }
         // A few bytes may refer to locations with many frames.
@@ -358,6 +358,6 @@ mod tests {
         let depths: Vec<usize> = (profile.aggregated.iter())
             .map(|entry| profile.depth(entry.stack))
             .collect();
-        assert_eq!(depths.iter().max(), Some(&MOST_FRAMES));
+        assert_eq!(depths.iter().max(), Some(&MAX_FRAMES));
     }
 }

@@ -15,10 +15,10 @@ use super::{Feature, FeatureSections};
 const MARK: &str = "rprof files";
 
 /// Maximum length of an embedded file in bytes. Longer ones are not decompressed.
-pub const MOST_BYTES: u64 = 256 << 20;
+pub const MAX_BYTES: u64 = 256 << 20;
 
 /// Minimum bytes of an entry.
-const LEAST: usize = 4 + 4 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 8;
+const MINIMUM: usize = 4 + 4 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 8;
 
 /// Kind of an embedded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct EmbeddedFile<'a> {
 impl EmbeddedFile<'_> {
     /// Decompresses the contents. Returns `None` if they are damaged or too long.
     pub fn contents(&self) -> Option<Vec<u8>> {
-        if self.len > MOST_BYTES {
+        if self.len > MAX_BYTES {
             return None;
         }
         let decoder = zstd::stream::read::Decoder::new(&self.compressed[..]).ok()?;
@@ -139,7 +139,7 @@ impl FeatureSections {
         if section.string()? != MARK {
             return None;
         }
-        section.list(LEAST, |one| {
+        section.list(MINIMUM, |one| {
             let kind = EmbeddedKind(one.u32()?);
             let (pid, since) = (one.i32()?, one.u64()?);
             let (device, inode) = ((one.u32()?, one.u32()?), one.u64()?);

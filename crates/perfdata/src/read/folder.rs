@@ -10,7 +10,7 @@ use crate::error::Error;
 pub(crate) const MAIN: &str = "data";
 
 /// Maximum number of files. perf writes at most one for each CPU.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 pub(crate) type Named = Vec<(String, Contents)>;
 
@@ -31,13 +31,13 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
         numbers.extend(number.filter(|n| name.to_str() == Some(&file_name(*n))));
     }
     numbers.sort_unstable();
-    if numbers.len() > MOST_FILES {
+    if numbers.len() > MAX_FILES {
         warnings.push(format!(
             "the folder has {} record files, too many: {} and later files are not read",
             numbers.len(),
-            file_name(numbers[MOST_FILES])
+            file_name(numbers[MAX_FILES])
         ));
-        numbers.truncate(MOST_FILES);
+        numbers.truncate(MAX_FILES);
     }
     let mut files = Vec::new();
     for name in numbers.into_iter().map(file_name) {

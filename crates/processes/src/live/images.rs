@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use rprof_records::Mapped;
 
-use super::retain::{MOST_BYTES, MOST_IMAGES, Retain, TOO_MANY};
+use super::retain::{MAX_BYTES, MAX_IMAGES, Retain, TOO_MANY};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageKind};
 
 /// Minimum number of new images before a sweep of unmapped ones.
-const LEAST_NEW: usize = 1024;
+const MIN_NEW: usize = 1024;
 
 /// Stores images of mappings, but no names. Images are interned, and released some time after their
 /// last mapping. Beyond the limits, mappings get the unnamed image [`Images::NONE`].
@@ -133,7 +133,7 @@ impl Retain for Images {
             return *id;
         }
         self.new += 1;
-        if self.len() >= MOST_IMAGES || self.bytes + mapped.path.len() > MOST_BYTES {
+        if self.len() >= MAX_IMAGES || self.bytes + mapped.path.len() > MAX_BYTES {
             self.refused += 1;
             return Self::NONE;
         }
@@ -151,7 +151,7 @@ impl Retain for Images {
     /// Requires as many new images as remained after the last sweep, and a fraction of the mappings
     /// to walk. So sweeps cost little compared with adding images.
     fn is_sweep_due(&self, mappings: usize) -> bool {
-        self.new >= LEAST_NEW.max(self.swept).max(mappings / 8)
+        self.new >= MIN_NEW.max(self.swept).max(mappings / 8)
     }
 
     fn keep_only<'a>(&mut self, mapped: impl Iterator<Item = &'a ImageId>) {

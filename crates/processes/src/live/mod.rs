@@ -35,11 +35,11 @@ use mappings::insert;
 
 /// Maximum number of mappings per process. Normal processes have hundreds of code mappings, or some
 /// thousands.
-const MOST_MAPPINGS: usize = 1 << 14;
+const MAX_MAPPINGS: usize = 1 << 14;
 
 /// Maximum number of mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each
 /// process.
-const MOST_IN_ALL: usize = 1 << 19;
+const MAX_IN_ALL: usize = 1 << 19;
 
 /// Maximum number of mappings per process when there are many in total.
 const FAIR_SHARE: usize = 512;
@@ -195,9 +195,9 @@ impl<R: Retain> LiveMap<R> {
     fn has_room(&self, mapped: &Mapped<'_>) -> bool {
         let known = self.mappings(Pid(mapped.pid));
         let most = match self.mappings {
-            all if all >= MOST_IN_ALL => 0,
-            all if all >= MOST_IN_ALL / 2 => FAIR_SHARE,
-            _ => MOST_MAPPINGS,
+            all if all >= MAX_IN_ALL => 0,
+            all if all >= MAX_IN_ALL / 2 => FAIR_SHARE,
+            _ => MAX_MAPPINGS,
         };
         let takes_place = |m: &LiveMapping<_>| m.start == mapped.start && m.end <= mapped.end();
         known.len() < most || find(known, mapped.start).is_some_and(takes_place)

@@ -36,8 +36,8 @@ pub trait Retain: Debug + Default {
 
 /// Limits of images and of bytes in their paths (up to 4 KiB each). A machine with hundreds of
 /// containers has some thousands of images.
-pub(super) const MOST_IMAGES: usize = 1 << 16;
-pub(super) const MOST_BYTES: usize = 16 << 20;
+pub(super) const MAX_IMAGES: usize = 1 << 16;
+pub(super) const MAX_BYTES: usize = 16 << 20;
 
 /// Path of the image beyond the limits.
 pub(super) const TOO_MANY: &[u8] = b"[too many images]";
@@ -64,8 +64,8 @@ impl Retain for NamedImages {
         if let Some(known) = self.table.find(Side::User, &mapped.path, identity) {
             return known;
         }
-        let is_full = self.as_slice().len() >= MOST_IMAGES;
-        if is_full || self.bytes + mapped.path.len() > MOST_BYTES {
+        let is_full = self.as_slice().len() >= MAX_IMAGES;
+        if is_full || self.bytes + mapped.path.len() > MAX_BYTES {
             return (self.table).intern(Side::User, TOO_MANY, ImageIdentity::PathOnly);
         }
         self.bytes += mapped.path.len();

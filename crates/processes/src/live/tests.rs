@@ -158,8 +158,8 @@ fn mappings_of_a_process_are_bounded() {
     for n in 0..40_000 {
         live.handle(&mapped(1, n * 0x2000, 0x1000, "/a"));
     }
-    assert_eq!(live.mappings(Pid(1)).len(), MOST_MAPPINGS);
-    assert_eq!(live.refused(), 40_000 - MOST_MAPPINGS as u64);
+    assert_eq!(live.mappings(Pid(1)).len(), MAX_MAPPINGS);
+    assert_eq!(live.refused(), 40_000 - MAX_MAPPINGS as u64);
     // A replacement needs no room, and processes have separate limits.
     live.handle(&mapped(1, 0x2000, 0x1000, "/b"));
     live.handle(&mapped(2, 0x2000, 0x1000, "/b"));

@@ -12,7 +12,7 @@ use super::sides::Sides;
 use super::{FunctionDiff, ProfileDiff, Verdict};
 
 /// Minimum share of a total's change explained by changed functions below.
-const MOST: f64 = 0.75;
+const LIMIT: f64 = 0.75;
 
 /// Maximum ratio of a caller's logarithmic change to its callee's, if explained.
 const STANDS_OUT: f64 = 1.5;
@@ -108,6 +108,6 @@ impl Below {
             order.then_with(|| b.0.cmp(a.0))
         });
         let (most, _) = most.filter(|(_, amounts)| along(amounts) > 0.0)?;
-        (sum >= MOST * change.abs()).then_some(*most as usize)
+        (sum >= LIMIT * change.abs()).then_some(*most as usize)
     }
 }

@@ -7,7 +7,7 @@ use super::FunctionDiff;
 use super::sides::Sides;
 
 /// Minimum share of a function's weight inside its enclosing function.
-const MOST: f64 = 0.75;
+const LIMIT: f64 = 0.75;
 
 /// Weight of one-sided functions inside others.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Enclosing {
         let above = self.by_row.get(&(row as u32))?;
         let size = |row: usize| functions[row].total.old + functions[row].total.new;
         (above.within.iter())
-            .filter(|(_, weight)| **weight >= MOST * above.whole)
+            .filter(|(_, weight)| **weight >= LIMIT * above.whole)
             .map(|(caller, _)| *caller as usize)
             .filter(|caller| !functions[*caller].is_of_one_side())
             .min_by(|a, b| size(*a).total_cmp(&size(*b)).then_with(|| a.cmp(b)))

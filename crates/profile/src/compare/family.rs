@@ -6,7 +6,7 @@ use rprof_statistics::{CONFIDENCE, Comparison, Design, Measured, Prior, Verdict 
 use rustc_hash::FxHashMap;
 
 use super::sides::Quantity;
-use super::{Change, CompareError, CompareOptions, FEWEST_SAMPLES, MORE_SAMPLES, Verdict, Work};
+use super::{Change, CompareError, CompareOptions, MIN_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
 /// Significance level for the whole program.
 const WHOLE_LEVEL: f64 = 0.01;
@@ -37,7 +37,7 @@ pub(super) fn is_judged(quantity: &Quantity) -> bool {
     quantity
         .samples
         .iter()
-        .any(|samples| *samples >= FEWEST_SAMPLES)
+        .any(|samples| *samples >= MIN_SAMPLES)
 }
 
 /// Bits of amounts and samples. Quantities with equal keys share a test.

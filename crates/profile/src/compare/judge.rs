@@ -5,7 +5,7 @@ use rprof_statistics::{Measured, Prior};
 use super::family::{Family, is_judged, measured};
 use super::sides::{Quantity, Sides};
 use super::{
-    ASSUMED_NOISE, Caution, CompareError, CompareOptions, FEWEST_OF_A_SIDE, FunctionDiff, Noise,
+    ASSUMED_NOISE, Caution, CompareError, CompareOptions, FunctionDiff, MIN_OF_A_SIDE, Noise,
     Outcome, Presence, ProfileDiff, Side, SideSummary, Verdict, Work, causes, shift,
 };
 use crate::unit::WeightUnit;
@@ -153,7 +153,7 @@ fn cautions(sides: &Sides<'_>, whole: &Quantity, options: &CompareOptions) -> Ve
     let mut cautions = Vec::new();
     let both = [(Side::Old, &old), (Side::New, &new)];
     for ((side, summary), samples) in both.into_iter().zip(whole.samples) {
-        if samples < FEWEST_OF_A_SIDE {
+        if samples < MIN_OF_A_SIDE {
             cautions.push(Caution::FewSamples(side, samples));
         }
         if summary.lost > 0.01 {

@@ -31,7 +31,7 @@
 //!   controls the [false discovery rate](CompareOptions::q).
 //! - The noise is estimated from the runs. With one run per side, 5 % are assumed, and findings are
 //!   at most [suspected](Verdict::Suspected).
-//! - Functions with fewer than [`FEWEST_SAMPLES`] samples on both sides get no verdict.
+//! - Functions with fewer than [`MIN_SAMPLES`] samples on both sides get no verdict.
 //! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
 //!   this caller fell as much.
 //! - A total's change counts only as far as the functions below it changed in the whole program.
@@ -78,10 +78,10 @@ use crate::top::WeighBy;
 use crate::unit::WeightUnit;
 
 /// Minimum number of effective samples for a verdict on a function, in one side's mean run.
-pub const FEWEST_SAMPLES: f64 = 30.0;
+pub const MIN_SAMPLES: f64 = 30.0;
 
 /// Minimum number of samples in a side's mean run. With fewer, a program only starts and exits.
-pub const FEWEST_OF_A_SIDE: f64 = 5.0;
+pub const MIN_OF_A_SIDE: f64 = 5.0;
 
 /// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.
 pub const MORE_SAMPLES: f64 = 5.0;

@@ -2,10 +2,10 @@
 
 use super::callers::Calls;
 use super::sides::Sides;
-use super::{FEWEST_SAMPLES, FunctionDiff, GuessedRename, Presence};
+use super::{FunctionDiff, GuessedRename, MIN_SAMPLES, Presence};
 
 /// Maximum number of examined functions per side, heaviest first.
-const MOST: usize = 50;
+const LIMIT: usize = 50;
 
 /// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
@@ -17,12 +17,12 @@ pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<Guesse
         let is_one = |row: &usize| {
             let function = &functions[*row];
             let samples = function.total.samples.iter().sum::<f64>();
-            function.presence == presence && function.name.is_some() && samples >= FEWEST_SAMPLES
+            function.presence == presence && function.name.is_some() && samples >= MIN_SAMPLES
         };
         let mut rows: Vec<usize> = (0..functions.len()).filter(is_one).collect();
         let weight = |row: &usize| functions[*row].total.old + functions[*row].total.new;
         rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cmp(b)));
-        rows.truncate(MOST);
+        rows.truncate(LIMIT);
         rows
     };
     let [old, new] = [Presence::OnlyOld, Presence::OnlyNew].map(heaviest);

@@ -9,7 +9,7 @@ use super::thread::{State, Thread};
 use super::wait::Cause;
 
 /// Maximum number of threads counted in a window, at some 20 us each; more threads take turns.
-const MOST_COUNTED: usize = 256;
+const MAX_COUNTED: usize = 256;
 
 /// Maximum switches in a window of a thread that may sleep long.
 const FEW_SWITCHES: u64 = 2;
@@ -108,10 +108,10 @@ impl Pairing {
             .map(|(tid, _)| *tid)
             .collect();
         tids.sort_unstable();
-        if tids.len() > MOST_COUNTED {
+        if tids.len() > MAX_COUNTED {
             let turn = tids.partition_point(|tid| *tid <= self.sleeping.turn);
             tids.rotate_left(turn);
-            tids.truncate(MOST_COUNTED);
+            tids.truncate(MAX_COUNTED);
             self.sleeping.turn = tids.last().copied().unwrap_or_default();
         }
         tids

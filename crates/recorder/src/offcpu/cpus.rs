@@ -11,7 +11,7 @@ const SAMPLE_BEFORE_SWITCH: u64 = 100_000_000;
 const WITHIN_SWITCH: u64 = 5_000;
 
 /// Maximum number of CPUs of a kernel, which bounds the memory.
-const MOST_CPUS: usize = 1 << 16;
+const MAX_CPUS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Cpu {
@@ -116,7 +116,7 @@ impl Cpus {
     }
 
     fn cpu(&mut self, number: u32, time: u64) -> Option<&mut Cpu> {
-        let number = usize::try_from(number).ok().filter(|n| *n < MOST_CPUS)?;
+        let number = usize::try_from(number).ok().filter(|n| *n < MAX_CPUS)?;
         if number >= self.cpus.len() {
             self.cpus.resize_with(number + 1, Cpu::default);
         }

@@ -48,12 +48,12 @@ const COST: (f64, f64) = (6e-6, 1.2e-6);
 
 /// Maximum wakeups per second on one CPU: some 5 % of its time. Beyond it, wakeups are not recorded
 /// any more. Averaged over [`WAKEUPS_OVER`].
-const MOST_WAKEUPS: f64 = 100_000.0;
+const MAX_WAKEUPS: f64 = 100_000.0;
 
 const WAKEUPS_OVER: Duration = Duration::from_secs(1);
 
 /// Maximum switch samples per second that the recorder can handle: a fifth of a CPU.
-const MOST_SAMPLED: f64 = 20_000.0;
+const MAX_SAMPLED: f64 = 20_000.0;
 
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -226,7 +226,7 @@ impl Pacer {
         let now = self.boundaries.wakeups();
         let rate = now.saturating_sub(*before) as f64 / passed.as_secs_f64();
         (*since, *before) = (Instant::now(), now);
-        if rate > MOST_WAKEUPS {
+        if rate > MAX_WAKEUPS {
             events.pause();
             self.events.leave_out(events);
             self.wakeups = None;
@@ -273,7 +273,7 @@ impl Pacer {
         let (busiest, all) = self.rate.rates();
         let of_cpu = self.budget / (busiest * self.cost).max(1e-9);
         match self.samples {
-            true => of_cpu.min(MOST_SAMPLED / all.max(1e-9)),
+            true => of_cpu.min(MAX_SAMPLED / all.max(1e-9)),
             false => of_cpu,
         }
     }

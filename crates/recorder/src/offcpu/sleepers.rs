@@ -18,7 +18,7 @@ use crate::unwind::{SleepingStack, Unwinding};
 const ROUND: Duration = Duration::from_millis(10);
 
 /// Maximum number of inspected threads. One or two take 0.1 ms.
-const MOST: usize = 4_000;
+const LIMIT: usize = 4_000;
 
 #[derive(Debug)]
 pub(super) struct Look {
@@ -110,7 +110,7 @@ impl OffCpu {
     }
 
     pub(super) fn set_sleepers(&mut self, mut threads: Vec<(i32, i32)>) {
-        threads.truncate(MOST);
+        threads.truncate(LIMIT);
         threads.reverse();
         self.sleepers = threads;
     }

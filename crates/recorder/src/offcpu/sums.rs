@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use super::wait::{Cause, Wait};
 
 /// Maximum number of sums. Waits of further stacks are written immediately.
-const MOST: usize = 1 << 15;
+const LIMIT: usize = 1 << 15;
 
 /// One or more waits with the same stack, written as one record.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Sums {
         (self.key(&wait), self.stack(&wait)).hash(&mut hasher);
         let hash = hasher.finish();
         let Some(entry) = self.entries.get(&hash) else {
-            if self.entries.len() >= MOST {
+            if self.entries.len() >= LIMIT {
                 return Some(WaitSum { wait, ns });
             }
             let entry = Entry {
@@ -219,12 +219,12 @@ mod tests {
     fn stacks_without_end_take_no_more_memory() {
         let mut sums = Sums::new(MS, 8);
         let mut written = 0;
-        for n in 0..MOST as u32 + 100 {
+        for n in 0..LIMIT as u32 + 100 {
             let one = wait(3, 0, 7, &n.to_ne_bytes());
             written += sums.add(one).map_or(0, |sum| sum.ns);
         }
-        assert_eq!(sums.entries.len(), MOST);
+        assert_eq!(sums.entries.len(), LIMIT);
         let rest: u64 = sums.flush().iter().map(|sum| sum.ns).sum();
-        assert_eq!(written + rest, 7 * (MOST as u64 + 100));
+        assert_eq!(written + rest, 7 * (LIMIT as u64 + 100));
     }
 }

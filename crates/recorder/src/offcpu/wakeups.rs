@@ -23,7 +23,7 @@ use crate::pipeline::merge::Released;
 const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 
 /// Maximum number of unrecorded wakers whose names are recorded.
-const MOST_UNWATCHED: usize = 4_096;
+const MAX_UNWATCHED: usize = 4_096;
 
 /// Nanoseconds until the name of such a waker is read again.
 const NAME_HOLDS: u64 = 100_000_000;
@@ -99,7 +99,7 @@ impl WakeupReader {
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         let known = self.unwatched.get(&tid);
-        let is_full = known.is_none() && self.unwatched.len() >= MOST_UNWATCHED;
+        let is_full = known.is_none() && self.unwatched.len() >= MAX_UNWATCHED;
         if is_full || known.is_some_and(|(at, _)| time.saturating_sub(*at) < NAME_HOLDS) {
             return None;
         }
@@ -304,9 +304,9 @@ format:
         assert_eq!(wakes.new_name(9, NAME_HOLDS, || named("cat")), named("cat"));
         assert_eq!(wakes.new_name(9, 3 * NAME_HOLDS, || None), None);
         assert_eq!(wakes.new_name(9, 5 * NAME_HOLDS, || named("cat")), None);
-        for tid in 0..MOST_UNWATCHED as i32 + 10 {
+        for tid in 0..MAX_UNWATCHED as i32 + 10 {
             wakes.new_name(tid, 0, || named("many"));
         }
-        assert_eq!(wakes.unwatched.len(), MOST_UNWATCHED);
+        assert_eq!(wakes.unwatched.len(), MAX_UNWATCHED);
     }
 }

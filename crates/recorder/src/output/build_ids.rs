@@ -15,9 +15,9 @@ use rprof_records::{BuildId, Misc, MmapIdentity, ProcessEvent};
 use super::identified::IdentifiedFiles;
 
 /// Maximum number of paths in a file's table, because each costs a lookup and space.
-const MOST_PATHS: usize = 1 << 15;
+const MAX_PATHS: usize = 1 << 15;
 
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
@@ -34,7 +34,7 @@ impl BuildIds {
         };
         if let Some(known) = self.user.get_mut(&m.path[..]) {
             *known = known.or(m.identity);
-        } else if self.user.len() >= MOST_PATHS || self.bytes + m.path.len() > MOST_BYTES {
+        } else if self.user.len() >= MAX_PATHS || self.bytes + m.path.len() > MAX_BYTES {
             self.left_out += 1;
         } else {
             self.bytes += m.path.len();
@@ -126,7 +126,7 @@ mod tests {
                 misc: Misc::USER,
             }));
         }
-        assert!(ids.bytes <= MOST_BYTES);
+        assert!(ids.bytes <= MAX_BYTES);
         assert_eq!(ids.user.len() as u64 + ids.left_out(), 10_000);
     }
 }

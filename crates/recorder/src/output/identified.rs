@@ -11,7 +11,7 @@ use rprof_perfdata::EmbeddedFile;
 use rprof_records::{BuildId, Header, Mapped, Misc, MmapIdentity, RecordType};
 
 /// Maximum number of known build-ids, and of entries in a file's table.
-const MOST: usize = 1 << 15;
+const LIMIT: usize = 1 << 15;
 
 /// Offset of the 24 identity bytes in an MMAP2 record, including the header (`perf_event_open(2)`).
 const IDENTITY_AT: usize = Header::SIZE + 4 + 4 + 8 + 8 + 8;
@@ -49,7 +49,7 @@ fn identity((major, minor, inode, generation): Key) -> MmapIdentity {
 
 impl IdentifiedFiles {
     pub(super) fn add(&mut self, identity: MmapIdentity, build_id: BuildId) {
-        if self.known.len() < MOST || self.known.contains_key(&identity) {
+        if self.known.len() < LIMIT || self.known.contains_key(&identity) {
             self.known.insert(identity, build_id);
         }
     }
@@ -64,7 +64,7 @@ impl IdentifiedFiles {
     pub(super) fn handle(&mut self, mapped: &Mapped<'_>) {
         let key = mapped.identity.as_ref().and_then(key);
         if let Some(key) = key
-            && self.mapped.len() < MOST
+            && self.mapped.len() < LIMIT
         {
             self.mapped.insert(key);
         }

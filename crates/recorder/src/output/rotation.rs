@@ -149,14 +149,14 @@ impl RotatingOutput {
     pub(super) fn tell_if_moved(&mut self) {
         let moved = (self.file.as_ref()).map(|file| (file.path.clone(), file.whereabouts()));
         let moved = moved.filter(|(_, now)| *now != Whereabouts::Unmoved);
-        if self.moved.len() < MOST_MOVED {
+        if self.moved.len() < MAX_MOVED {
             self.moved.extend(moved);
         }
     }
 }
 
 /// Maximum number of externally moved files reported.
-const MOST_MOVED: usize = 16;
+const MAX_MOVED: usize = 16;
 
 /// Returns a free name `PATH.YYYYMMDDHHMMSSCC`, as in perf, for a file that ends now. It sorts
 /// after `last`, the previous name, even if files in between were removed.

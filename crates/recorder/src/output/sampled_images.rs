@@ -15,7 +15,7 @@ const PLACES: usize = 1 << 10;
 const PLACE: u64 = 4 << 10;
 
 /// Maximum number of known images. At the limit all are forgotten, and reported again.
-const MOST_KNOWN: usize = 1 << 16;
+const MAX_KNOWN: usize = 1 << 16;
 
 /// `PERF_CONTEXT_MAX`, the lowest callchain marker, as a distance from the end of the address
 /// space.
@@ -79,7 +79,7 @@ impl SampledImages {
             let Some(mapping) = self.map.find(pid, address).filter(|found| found.executable) else {
                 continue;
             };
-            if self.known.len() >= MOST_KNOWN {
+            if self.known.len() >= MAX_KNOWN {
                 self.known.clear();
             }
             let serial = self.map.image_serial(mapping.backing);

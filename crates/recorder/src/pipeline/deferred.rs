@@ -11,7 +11,7 @@ use super::layouts::Layouts;
 use super::merge::Released;
 
 /// Maximum waiting bytes on up to 16 CPUs.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum waiting bytes per CPU on larger machines: 4,000 samples per second of 300 bytes for 200
 /// ms.
@@ -60,7 +60,7 @@ impl DeferralQueue {
             layouts,
             records: VecDeque::new(),
             bytes: 0,
-            most_bytes: MOST_BYTES.max(BYTES_OF_CPU * cpus),
+            most_bytes: MAX_BYTES.max(BYTES_OF_CPU * cpus),
         }
     }
 

@@ -24,9 +24,9 @@ const FAMILY: Rate = Rate {
 };
 
 /// Minimum cost of a record in bytes: the cost of handling it.
-const LEAST: u64 = 128;
+const MINIMUM: u64 = 128;
 
-const MOST_PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(super) struct FloodFilter {
@@ -84,7 +84,7 @@ impl FloodFilter {
         if pid < 0 {
             return true;
         }
-        let bytes = (record.size() as u64).max(LEAST);
+        let bytes = (record.size() as u64).max(MINIMUM);
         self.make_room(time);
         let new = Member {
             left: Allowance::new(PROCESS, time),
@@ -118,19 +118,19 @@ impl FloodFilter {
 
     /// Removes unused entries if there are too many. Such a process then becomes its own family.
     fn make_room(&mut self, time: u64) {
-        if self.processes.len() >= MOST_PROCESSES {
+        if self.processes.len() >= MAX_PROCESSES {
             self.processes
                 .retain(|_, member| member.left.at(PROCESS, time) < PROCESS.most);
         }
-        if self.processes.len() >= MOST_PROCESSES {
+        if self.processes.len() >= MAX_PROCESSES {
             self.processes.clear();
         }
-        if self.families.len() >= MOST_PROCESSES {
+        if self.families.len() >= MAX_PROCESSES {
             let rate = self.family_rate;
             self.families
                 .retain(|_, left| left.at(rate, time) < rate.most);
         }
-        if self.families.len() >= MOST_PROCESSES {
+        if self.families.len() >= MAX_PROCESSES {
             self.families.clear();
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn who_floods_loses_their_own_and_no_births_ends_or_execs() {
         let mut filter = FloodFilter::new(2);
-        let most = (PROCESS.most / LEAST) as usize;
+        let most = (PROCESS.most / MINIMUM) as usize;
         assert_eq!(names(&mut filter, 7, most + 1000, 0), most);
         assert_eq!(filter.rejected(), 1000);
         for record in [Record::Fork(task(9, 7)), Record::Exit(task(9, 7))] {
@@ -193,7 +193,7 @@ mod tests {
         }
         assert!(passes(&mut filter, &name(7), Misc::COMM_EXEC, 0));
         assert_eq!(names(&mut filter, 8, 1000, 0), 1000);
-        let a_second = (PROCESS.a_second / LEAST) as usize;
+        let a_second = (PROCESS.a_second / MINIMUM) as usize;
         assert_eq!(names(&mut filter, 7, most, 1_000_000_000), a_second);
     }
 
@@ -206,7 +206,7 @@ mod tests {
             all += names(&mut filter, child, 5_000, 0);
             passes(&mut filter, &Record::Exit(task(child, 7)), Misc(0), 0);
         }
-        assert_eq!(all as u64, FAMILY.most / LEAST);
+        assert_eq!(all as u64, FAMILY.most / MINIMUM);
         assert_eq!(names(&mut filter, 300, 10, 0), 10);
         assert!(filter.processes.len() < 10);
     }
@@ -220,7 +220,7 @@ mod tests {
                 1
             );
         }
-        assert!(filter.processes.len() <= MOST_PROCESSES);
-        assert!(filter.families.len() <= MOST_PROCESSES);
+        assert!(filter.processes.len() <= MAX_PROCESSES);
+        assert!(filter.families.len() <= MAX_PROCESSES);
     }
 }

@@ -19,7 +19,7 @@ use super::waiting::{Key, WaitingRecord, WaitingRecords};
 
 /// Maximum pending bytes on up to 32 CPUs. Beyond it, the oldest records are released regardless of
 /// watermarks. It needs a drain thread that stops for seconds.
-const MOST_PENDING: usize = 64 << 20;
+const MAX_PENDING: usize = 64 << 20;
 
 /// Maximum pending bytes per CPU on larger machines. 256 busy CPUs send 1.3 GB per second, so a lag
 /// of 100 ms makes 130 MB wait.
@@ -30,7 +30,7 @@ const MUCH_OF_CPU: usize = 512 << 10;
 
 /// Maximum uncopied batches per ring. Further ones are copied, so that the drain thread gets its
 /// buffers back while another CPU lags.
-const MOST_HELD: usize = 4;
+const MAX_HELD: usize = 4;
 
 /// Merges batches by (time, sideband first, CPU, sequence).
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Merge {
             watermarks: vec![0; cpus.len()],
             places: cpus.iter().copied().zip(0..).collect(),
             rings: vec![VecDeque::new(); 2 * cpus.len() + 1],
-            most_pending: MOST_PENDING.max(PENDING_OF_CPU * cpus.len()),
+            most_pending: MAX_PENDING.max(PENDING_OF_CPU * cpus.len()),
             held: VecDeque::new(),
             first_held: 0,
             done: Vec::new(),
@@ -182,7 +182,7 @@ impl Merge {
             held.is_some_and(|held| held.waiting != 0)
         });
         numbers.push_back(number);
-        if numbers.len() <= MOST_HELD {
+        if numbers.len() <= MAX_HELD {
             return;
         }
         let oldest = numbers.pop_front().map(|number| number - self.first_held);
@@ -404,7 +404,7 @@ mod tests {
                 merge.release(&mut take).unwrap();
                 pushed -= merge.take_done().count();
                 // Buffers return even if one CPU lags.
-                prop_assert!(pushed <= streams.len() * 2 * (MOST_HELD + 1));
+                prop_assert!(pushed <= streams.len() * 2 * (MAX_HELD + 1));
             }
             prop_assert_eq!(pushed, 0);
             all.sort();

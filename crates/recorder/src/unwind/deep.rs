@@ -22,7 +22,7 @@ use rustc_hash::FxHashSet;
 
 use super::Unwinding;
 use super::code::ProcessCode;
-use super::deferred_sample::{Cut, DeferredSample, MOST_FRAMES, Witnesses};
+use super::deferred_sample::{Cut, DeferredSample, MAX_FRAMES, Witnesses};
 use super::process_memory::{PAGE, StackMemory};
 use crate::pipeline::deferred::Settle;
 
@@ -30,7 +30,7 @@ use crate::pipeline::deferred::Settle;
 const FAST_DRAIN: u64 = 1_000_000_000;
 
 /// Maximum number of cut points rechecked in one round.
-const MOST_LOOKS: usize = 64;
+const MAX_LOOKS: usize = 64;
 
 /// Minimum `sample_stack_user` for reading process memory beyond the dump. With shorter dumps,
 /// programs with known stacks gave wrong results: callers near the leaf change all the time.
@@ -182,7 +182,7 @@ impl Unwinding {
                     witnesses: held.witnesses,
                 });
             }
-            if due.len() == MOST_LOOKS {
+            if due.len() == MAX_LOOKS {
                 break;
             }
         }
@@ -229,7 +229,7 @@ impl Unwinding {
     ) -> bool {
         let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let mut frames = Vec::new();
-        let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
+        let end = (self.unwinder).unwind(registers, both, &code, MAX_FRAMES, &mut frames);
         let from = self.frames.len();
         // A stack without a root is not trustworthy.
         if let (UnwindOutcome::Complete(root), true) = (end, frames.starts_with(&self.frames))
@@ -322,7 +322,7 @@ impl Settle for Unwinding {
         let Some(held) = self.deferred.pop_front() else {
             return true;
         };
-        let most = MOST_FRAMES.saturating_sub(held.frames);
+        let most = MAX_FRAMES.saturating_sub(held.frames);
         let outer = outer.filter(|callers| callers.len() <= most);
         let is_completed = outer.is_some_and(|callers| self.append(held.layout, &callers, record));
         let image = held.image.and_then(|image| self.map.image(image));

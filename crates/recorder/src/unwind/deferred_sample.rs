@@ -6,7 +6,7 @@ use rprof_processes::{ImageId, Pid};
 use rprof_unwind::{CutPoint, Frame, Memory, StackDump, TruncationReason};
 
 /// Maximum frames of a stack. A record holds some 8,000 addresses, including the kernel's.
-pub(super) const MOST_FRAMES: usize = 7_500;
+pub(super) const MAX_FRAMES: usize = 7_500;
 
 pub(super) struct Cut {
     pub(super) pid: Pid,

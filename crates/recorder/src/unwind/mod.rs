@@ -44,7 +44,7 @@ use crate::mapped_files::MappedImage;
 use crate::pipeline::merge::Released;
 use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
-use deferred_sample::{Cut, DeferredSample, DeferredSamples, MOST_FRAMES};
+use deferred_sample::{Cut, DeferredSample, DeferredSamples, MAX_FRAMES};
 use monotonic::MonotonicTimes;
 use process_memory::{ProcessMemories, StackLink};
 use tables::Tables;
@@ -333,12 +333,12 @@ impl Unwinding {
         self.memory.at(time.unwrap_or(u64::MAX));
         let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let frames = &mut self.frames;
-        let mut end = (self.unwinder).unwind(whole, dump, &code, MOST_FRAMES, frames);
+        let mut end = (self.unwinder).unwind(whole, dump, &code, MAX_FRAMES, frames);
         if let UnwindOutcome::Truncated(TruncationReason::OtherStack { missing, .. }) = end
             && let MissingWord::Link(address) = missing
             && let Some(link) = StackLink::read(dump, address, &self.memory, pid)
         {
-            end = (self.unwinder).unwind(whole, &link, &code, MOST_FRAMES, frames);
+            end = (self.unwinder).unwind(whole, &link, &code, MAX_FRAMES, frames);
         }
         let is_cut_short = self.clock.is_over();
         learn_base(&self.bases, sample, end, frames);

@@ -24,22 +24,22 @@ pub(super) const PAGE: usize = 4 << 10;
 const AHEAD: usize = 8;
 
 /// Maximum number of pages per system call.
-const MOST_IN_A_ROW: usize = 16;
+const MAX_IN_A_ROW: usize = 16;
 
 /// Maximum number of pages read for one stack. A frame takes a page or two, and frames may be
 /// large.
-const MOST_PAGES: u32 = 256;
+const MAX_PAGES: u32 = 256;
 
 /// Maximum number of pages read for all stacks of a process that are inspected together.
-const MOST_PAGES_TOGETHER: u32 = 4 * MOST_PAGES;
+const MAX_PAGES_TOGETHER: u32 = 4 * MAX_PAGES;
 
-const MOST_OPEN: usize = 16;
+const MAX_OPEN: usize = 16;
 
 /// Number of cached code pages; a power of two.
 const CODE_PAGES: usize = 256;
 
 /// Maximum number of further code pages read together with one.
-const MOST_TOGETHER: usize = 31;
+const MAX_TOGETHER: usize = 31;
 
 /// Limits on waiting for memory, because all samples wait meanwhile.
 const PATIENCE: Patience = Patience {
@@ -144,7 +144,7 @@ impl Process {
             let mut bytes = Vec::new();
             // Adjacent pages are read with one call, up to the first unreadable page.
             for row in pages.chunk_by(|one, next| next.wrapping_sub(*one) == PAGE as u64) {
-                for row in row.chunks(MOST_IN_A_ROW) {
+                for row in row.chunks(MAX_IN_A_ROW) {
                     read_row(&file, row, &mut bytes, &mut found);
                 }
             }
@@ -195,7 +195,7 @@ impl ProcessMemories {
             Some(at) => open[..=at].rotate_right(1),
             None => {
                 let process = Process::open(pid, &self.reader).ok_or(NotInTime)?;
-                open.truncate(MOST_OPEN - 1);
+                open.truncate(MAX_OPEN - 1);
                 open.insert(0, (pid, process));
             }
         }
@@ -271,7 +271,7 @@ impl ProcessMemories {
         let stays = |at: &u64| place_of(pid, *at) != place_of(pid, start);
         let others = others.map(|page| page.start).filter(stays);
         let mut wanted = vec![start];
-        wanted.extend(others.take(MOST_TOGETHER));
+        wanted.extend(others.take(MAX_TOGETHER));
         let read = rprof_sampler::monotonic_ns();
         let mut page_of = |start: u64, bytes: Result<Option<Page>, NotInTime>| {
             pages[place_of(pid, start)] = Some(CodePage {
@@ -294,11 +294,11 @@ impl ProcessMemories {
     }
 
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
-        self.within(pid, MOST_PAGES)
+        self.within(pid, MAX_PAGES)
     }
 
     pub(crate) fn stacks(&self, pid: Pid) -> Option<StackMemory> {
-        self.within(pid, MOST_PAGES_TOGETHER)
+        self.within(pid, MAX_PAGES_TOGETHER)
     }
 
     fn within(&self, pid: Pid, pages: u32) -> Option<StackMemory> {

@@ -10,7 +10,7 @@ use rprof_records::ContextMarker;
 use rprof_unwind::Registers;
 
 use super::chain;
-use super::deferred_sample::MOST_FRAMES;
+use super::deferred_sample::MAX_FRAMES;
 use super::{ProcessCode, Unwinding};
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Unwinding {
         let code = ProcessCode::new(Pid(pid), &self.map, &self.tables, &self.memory, &self.clock);
         let registers = Registers::new(self.arch, ip, sp);
         let frames = &mut self.frames;
-        let end = (self.unwinder).unwind(&registers, &memory, &code, MOST_FRAMES, frames);
+        let end = (self.unwinder).unwind(&registers, &memory, &code, MAX_FRAMES, frames);
         self.clock.end_sample();
         let read_at = rprof_sampler::monotonic_ns();
         let stood_still = proc.switches(id) == Some(before);

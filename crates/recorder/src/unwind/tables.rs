@@ -23,16 +23,16 @@ use crate::mapped_files::MappedImage;
 /// ms for rustc's compiler), while samples wait and process memory changes.
 const LARGE: u64 = 8 << 20;
 
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// Minimum wait for an image, granted to every sample.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Maximum number of threads that open images. A new one starts when all others hang.
-const MOST_THREADS: usize = 16;
+const MAX_THREADS: usize = 16;
 
 /// Maximum number of threads that open images of one user's processes.
-const MOST_OF_USER: usize = 2;
+const MAX_OF_USER: usize = 2;
 
 /// Time limit for opening an image; then the thread counts as hanging.
 const HANGS: Duration = Duration::from_millis(250);
@@ -122,11 +122,11 @@ impl Counts {
     fn begin(&self, pid: Pid) -> bool {
         let mut opening = self.opening();
         // The usual case has no other entry.
-        if opening.len() >= MOST_OF_USER {
+        if opening.len() >= MAX_OF_USER {
             let user = |pid: Pid| PatientCalls::user_of(pid.0.cast_unsigned());
             let own = user(pid);
             let others = opening.iter().filter(|other| user(**other) == own);
-            if others.count() >= MOST_OF_USER {
+            if others.count() >= MAX_OF_USER {
                 return false;
             }
         }
@@ -306,7 +306,7 @@ pub(crate) struct TooSlow;
 impl Openers {
     fn begin(&mut self) {
         let queue = self.queue.get_or_insert_with(|| Queue {
-            requests: crossbeam_channel::bounded(MOST_WAITING),
+            requests: crossbeam_channel::bounded(MAX_WAITING),
             opened: crossbeam_channel::bounded(1),
             begin: Instant::now(),
         });
@@ -319,7 +319,7 @@ impl Openers {
             let since = busy.0.load(Ordering::Relaxed);
             since != 0 && u128::from(now.saturating_sub(since)) > HANGS.as_millis()
         };
-        if self.threads.len() >= MOST_THREADS || !self.threads.iter().all(hangs) {
+        if self.threads.len() >= MAX_THREADS || !self.threads.iter().all(hangs) {
             return;
         }
         let busy = Arc::<Busy>::default();

@@ -6,7 +6,7 @@ use rprof_processes::Image;
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
 /// Maximum number of pairs of cause and image name; further stacks count under [`OTHERS`].
-const MOST_NAMES: usize = 1024;
+const MAX_NAMES: usize = 1024;
 
 const OTHERS: &str = "[others]";
 
@@ -137,7 +137,7 @@ impl StackTally {
         if let Some(cause) = cause {
             let name = image.map_or("[unknown]".into(), |i| String::from_utf8_lossy(&i.path));
             let mut key = (cause, name.into_owned());
-            if self.truncated.len() >= MOST_NAMES && !self.truncated.contains_key(&key) {
+            if self.truncated.len() >= MAX_NAMES && !self.truncated.contains_key(&key) {
                 self.without_name += 1;
                 key.1 = OTHERS.to_owned();
             }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn names_of_images_are_bounded_and_counts_are_right() {
         let mut tally = StackTally::default();
-        for n in 0..3 * MOST_NAMES {
+        for n in 0..3 * MAX_NAMES {
             let image = Image {
                 path: format!("/{n}").into_bytes().into(),
                 identity: ImageIdentity::PathOnly,
@@ -163,8 +163,8 @@ mod tests {
             tally.count(None, Some(StackCause::NoUnwindInfo), Some(&image));
         }
         let rest = (StackCause::NoUnwindInfo, OTHERS.to_owned());
-        assert_eq!(tally.truncated.len(), MOST_NAMES + 1);
-        assert_eq!(tally.truncated[&rest], 2 * MOST_NAMES as u64);
-        assert_eq!(tally.without_name, 2 * MOST_NAMES as u64);
+        assert_eq!(tally.truncated.len(), MAX_NAMES + 1);
+        assert_eq!(tally.truncated[&rest], 2 * MAX_NAMES as u64);
+        assert_eq!(tally.without_name, 2 * MAX_NAMES as u64);
     }
 }

@@ -91,11 +91,11 @@ pub(crate) enum TopFormat {
 }
 
 /// Minimum refresh interval.
-const LEAST: Duration = Duration::from_millis(100);
+const MINIMUM: Duration = Duration::from_millis(100);
 
 fn refresh(text: &str) -> Result<Duration, String> {
     match values::seconds(text)? {
-        time if time < LEAST => Err("the minimum is 100ms".to_owned()),
+        time if time < MINIMUM => Err("the minimum is 100ms".to_owned()),
         time => Ok(time),
     }
 }

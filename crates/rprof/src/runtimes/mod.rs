@@ -20,9 +20,9 @@ use crate::messages::say;
 use environment::Change;
 
 /// Maximum number of processes searched for JVMs.
-const MOST_PROCESSES: usize = 1024;
+const MAX_PROCESSES: usize = 1024;
 
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 
 /// Environment changes for the command, and processes to ask.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Runtimes {
 /// Adds descendants of the processes, up to a limit.
 fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
     let mut at = 0;
-    while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
+    while let Some(pid) = all.get(at).copied().filter(|_| at < MAX_PROCESSES) {
         let children = (proc.thread_ids(pid).into_iter()).flat_map(|tid| proc.children(pid, tid));
         for child in children {
             if !all.contains(&child) {
@@ -159,9 +159,9 @@ fn with_descendants(proc: &Procfs, mut all: Vec<u32>) -> Vec<u32> {
 }
 
 fn listed(paths: &[PathBuf]) -> String {
-    let shown = paths.iter().take(MOST_NAMES);
+    let shown = paths.iter().take(MAX_NAMES);
     let shown: Vec<String> = shown.map(|path| path.display().to_string()).collect();
-    match paths.len().saturating_sub(MOST_NAMES) {
+    match paths.len().saturating_sub(MAX_NAMES) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }

@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// Maximum size of the records kept for a file of the window, in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 pub(super) struct Live {
     pub(super) recording: Recording,
@@ -65,7 +65,7 @@ impl Live {
         // Skips idle CPUs for events without such a setting.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;
-        let recent = keeps_records.then(|| RecentRecords::new(MOST_BYTES));
+        let recent = keeps_records.then(|| RecentRecords::new(MAX_BYTES));
         let gate = Arc::default();
         let start = |target: &TargetArgs| -> Result<Recording, Failure> {
             let writer = (analysis.clone(), recent.clone(), Arc::clone(&gate));

@@ -13,7 +13,7 @@ pub(super) struct Rhythm {
     pub(super) intervals: usize,
 }
 
-const MOST: usize = 10_000;
+const LIMIT: usize = 10_000;
 
 impl Rhythm {
     /// Starts now; the first refresh comes after `first`.
@@ -25,7 +25,7 @@ impl Rhythm {
             refresh,
             next: started + first.min(refresh),
             ends: vec![started],
-            intervals: (intervals.ceil() as usize).clamp(1, MOST),
+            intervals: (intervals.ceil() as usize).clamp(1, LIMIT),
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(of(2.0, 2.0), 1);
         assert_eq!(of(2.0, 0.5), 1);
         assert_eq!(of(2.0, 5.0), 3);
-        assert_eq!(of(0.1, 1e9), MOST);
+        assert_eq!(of(0.1, 1e9), LIMIT);
     }
 
     #[test]

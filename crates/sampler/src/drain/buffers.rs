@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum capacity in bytes of a recycled buffer.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Buffer pool of one ring, used by its drain thread.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Recycler {
         }
         bytes.clear();
         // Larger than any batch of a drain thread, so it comes from elsewhere.
-        if bytes.capacity() > MOST_KEPT {
+        if bytes.capacity() > MAX_KEPT {
             bytes = Vec::new();
         }
         // If the pool is full, this was the extra buffer of the last round.

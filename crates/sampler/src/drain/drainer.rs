@@ -26,7 +26,7 @@ const STARVED: Duration = Duration::from_millis(5);
 const ALL_POLLED: u32 = 64;
 
 /// Maximum number of batches from one ring in one remote drain, since the receiver has other rings.
-const MOST_REMOTE_ROUNDS: u32 = 8;
+const MAX_REMOTE_ROUNDS: u32 = 8;
 
 /// Counts of a drain thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,7 +213,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
 
 impl Drainer {
     pub(super) fn drain_remotely(&mut self) {
-        for _ in 0..MOST_REMOTE_ROUNDS {
+        for _ in 0..MAX_REMOTE_ROUNDS {
             if self.round(DrainedFrom::Elsewhere) != Left::More {
                 break;
             }

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_millis(5);
 const FEW: u32 = 64;
 
 /// Maximum number of CPUs if the receiver drains all rings, since it copies all data.
-const MOST_REMOTE: usize = 16;
+const MAX_REMOTE: usize = 16;
 
 /// While active, every drain thread empties its rings at the interval
 /// [`DrainOptions::fast`](crate::DrainOptions::fast), so that the receiver sees each sample soon.
@@ -93,7 +93,7 @@ impl FastDrain {
 
     /// Lets the receiver drain instead, if the CPUs are few enough.
     pub(super) fn leave_to_receiver(&self, cpus: usize) -> bool {
-        let can = cpus <= MOST_REMOTE;
+        let can = cpus <= MAX_REMOTE;
         self.is_remote.store(can, Ordering::Relaxed);
         can
     }
@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(fast.poll_interval(), Some(INTERVAL / 2));
         fast.request_until(now + 2_000_000_000_000);
         assert!(!wakes(0) && !wakes(1));
-        assert!(!fast.leave_to_receiver(MOST_REMOTE + 1) && fast.hurries());
-        assert!(fast.leave_to_receiver(MOST_REMOTE) && !fast.hurries());
+        assert!(!fast.leave_to_receiver(MAX_REMOTE + 1) && fast.hurries());
+        assert!(fast.leave_to_receiver(MAX_REMOTE) && !fast.hurries());
         assert_eq!(
             (fast.timeout(idle), fast.poll_interval()),
             (idle, Some(INTERVAL / 2))

@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 const PIECE: usize = 2730 * 192;
 
 /// Maximum number of waiting pieces of a CPU: 2 MiB.
-const MOST_WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 
 /// Piece of the trace of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl TraceDrain {
     /// Sends available data, as far as the receiver keeps up. Returns the number of bytes sent.
     pub(super) fn drain(&mut self) -> usize {
         // Only this thread adds to the channel.
-        let free = MOST_WAITING.saturating_sub(self.sender.len());
+        let free = MAX_WAITING.saturating_sub(self.sender.len());
         self.send(free)
     }
 
@@ -83,7 +83,7 @@ impl TraceDrain {
 
     /// Returns true if the next read should follow at once.
     pub(super) fn is_filling(&self) -> bool {
-        self.sender.len() < MOST_WAITING && self.area.unread() > self.area.size() / 4
+        self.sender.len() < MAX_WAITING && self.area.unread() > self.area.size() / 4
     }
 
     fn send(&mut self, pieces: usize) -> usize {
@@ -129,14 +129,14 @@ mod tests {
         let end = 100 + 3 * (1 << 20) + 7;
         let mut drain = traces.add(5, 1, area(end));
         assert!(drain.is_filling());
-        assert_eq!(drain.drain(), MOST_WAITING * PIECE);
+        assert_eq!(drain.drain(), MAX_WAITING * PIECE);
         assert_eq!(drain.drain(), 0);
         assert!(!drain.is_filling());
         let mut pieces: Vec<TracePiece> = traces.take().collect();
-        assert_eq!(pieces.len(), MOST_WAITING);
+        assert_eq!(pieces.len(), MAX_WAITING);
         assert_eq!(
             drain.drain() as u64,
-            end - 100 - (MOST_WAITING * PIECE) as u64
+            end - 100 - (MAX_WAITING * PIECE) as u64
         );
         pieces.extend(traces.take());
         let mut next = 100;

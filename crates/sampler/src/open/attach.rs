@@ -24,7 +24,7 @@
 //!    children inherit both, as FORK records show. No FORK is missing, since a creator's sideband
 //!    is opened on all CPUs before its first sample event.
 //!
-//! A program may start threads endlessly, so the looks end after [`MOST_LOOKS`]. A thread is then
+//! A program may start threads endlessly, so the looks end after [`MAX_LOOKS`]. A thread is then
 //! missed only if it and all its creators, back through every look, came between a look and an
 //! opening.
 
@@ -40,7 +40,7 @@ use rprof_perf_event::{Errno, Limits, OpenOptions, Remedy, Subject, errno};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-const MOST_LOOKS: usize = 12;
+const MAX_LOOKS: usize = 12;
 
 /// Minimum time between the last opening and the last look.
 const SETTLE: Duration = Duration::from_millis(4);
@@ -134,7 +134,7 @@ impl Threads {
         mut found: Vec<TargetThread>,
         opened: &mut Opened,
     ) -> Result<(), Stop> {
-        for look in 0..MOST_LOOKS {
+        for look in 0..MAX_LOOKS {
             found.retain(|thread| self.known.insert(thread.tid));
             let news = found.len();
             check_files(plan, news, opened)?;

@@ -22,7 +22,7 @@ const COMMON: SampleType = SampleType::IDENTIFIER
 
 /// Maximum number of bytes of a stack copy: a multiple of 8 that keeps the record below 64 KiB
 /// (`PERF_SAMPLE_STACK_USER`).
-const MOST_STACK: u32 = 65_528;
+const MAX_STACK: u32 = 65_528;
 
 fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags::WATERMARK;
@@ -48,7 +48,7 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
 
 /// Maximum number of bytes of a stack copy at a switch. The kernel copies with the CPU's run queue
 /// locked. Longer stacks are completed like others.
-const MOST_STACK_OFF_CPU: u32 = 16 << 10;
+const MAX_STACK_OFF_CPU: u32 = 16 << 10;
 
 pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     let event = &plan.events[index];
@@ -78,7 +78,7 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     // Branches need running code.
     attr.sample_type.remove(SampleType::BRANCH_STACK);
     attr.branch_sample_type = BranchSampleType::empty();
-    attr.sample_stack_user = attr.sample_stack_user.min(MOST_STACK_OFF_CPU);
+    attr.sample_stack_user = attr.sample_stack_user.min(MAX_STACK_OFF_CPU);
     if attr.sample_type.contains(SampleType::CALLCHAIN) {
         let flags = &mut attr.flags;
         flags.set(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, plan.excludes_kernel());
@@ -248,7 +248,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     if let Some(bytes) = dump {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
         attr.sample_regs_user = GENERAL_REGISTERS;
-        attr.sample_stack_user = bytes.next_multiple_of(8).min(MOST_STACK);
+        attr.sample_stack_user = bytes.next_multiple_of(8).min(MAX_STACK);
         // Immediate unwinding uses the callchain to continue on other stacks. File readers use one
         // of the two.
         let is_unwound = plan.options.fit_user_stack && !plan.options.overwrite;

@@ -13,9 +13,9 @@ use object::{Endianness, ReadRef};
 use rprof_image::{BuildId, FileReader, RegularFile, build_id_of};
 
 /// Maximum number of folder entries to visit. A whole system has more.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
-const MOST_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct RootFiles {
@@ -37,7 +37,7 @@ fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
         return found;
     }
     let mut folders = vec![(root.to_path_buf(), 0)];
-    let mut left = MOST_ENTRIES;
+    let mut left = MAX_ENTRIES;
     while let Some((folder, depth)) = folders.pop() {
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         for entry in entries {
@@ -49,7 +49,7 @@ fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            if kind.is_dir() && depth < MOST_DEPTH {
+            if kind.is_dir() && depth < MAX_DEPTH {
                 folders.push((entry.path(), depth + 1));
             } else if kind.is_file()
                 && let Ok(file) = RegularFile::open(&entry.path())

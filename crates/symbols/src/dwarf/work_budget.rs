@@ -11,7 +11,7 @@ use rprof_image::MemoryBudget;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Minimum budget, in bytes to read (a few GB per second).
-const LEAST: u64 = 64 << 20;
+const MINIMUM: u64 = 64 << 20;
 
 /// Work per byte of the sections. Units are read once or twice; expensive abbreviations are few.
 const FOR_EACH_BYTE: u64 = 8;
@@ -19,10 +19,10 @@ const FOR_EACH_BYTE: u64 = 8;
 const FOR_EACH_ADDRESS: u64 = 16 << 10;
 
 /// Maximum budget: a few seconds of one core. The debug information of a browser has 2 GiB.
-const MOST: u64 = 8 << 30;
+const LIMIT: u64 = 8 << 30;
 
 /// Maximum number of bytes of names and paths. Real programs have a few MiB.
-const MOST_TEXT: u64 = 48 << 20;
+const MAX_TEXT: u64 = 48 << 20;
 
 /// Remaining work of one lookup of many addresses, shared by all threads.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ impl WorkBudget {
         let work = section_bytes.saturating_mul(FOR_EACH_BYTE);
         let work = work.saturating_add((addresses as u64).saturating_mul(FOR_EACH_ADDRESS));
         Self {
-            left: AtomicU64::new(work.saturating_add(LEAST).min(MOST)),
-            text: AtomicU64::new(MOST_TEXT),
+            left: AtomicU64::new(work.saturating_add(MINIMUM).min(LIMIT)),
+            text: AtomicU64::new(MAX_TEXT),
             memory: memory.clone(),
             is_over: AtomicBool::new(false),
         }
@@ -105,9 +105,9 @@ mod tests {
     fn what_is_too_dear_ends_the_look_up_and_is_told_once() {
         let memory = MemoryBudget::new(0);
         let budget = WorkBudget::new(0, 0, &memory);
-        assert_eq!(budget.spend(LEAST - 1), Some(()));
+        assert_eq!(budget.spend(MINIMUM - 1), Some(()));
         assert_eq!((budget.spend(2), budget.spend(1)), (None, None));
-        assert_eq!(budget.keep_text(MOST_TEXT as usize), Some(()));
+        assert_eq!(budget.keep_text(MAX_TEXT as usize), Some(()));
         assert_eq!(budget.keep_text(1), None);
         assert_eq!(memory.refused(), 1);
     }
@@ -116,9 +116,9 @@ mod tests {
     fn there_is_more_for_longer_files_and_more_addresses() {
         let memory = MemoryBudget::new(0);
         let left = |bytes, addresses| WorkBudget::new(bytes, addresses, &memory).left.into_inner();
-        assert_eq!(left(100, 0), LEAST + 800);
-        assert_eq!(left(0, 10), LEAST + 10 * FOR_EACH_ADDRESS);
-        assert_eq!(left(u64::MAX, usize::MAX), MOST);
+        assert_eq!(left(100, 0), MINIMUM + 800);
+        assert_eq!(left(0, 10), MINIMUM + 10 * FOR_EACH_ADDRESS);
+        assert_eq!(left(u64::MAX, usize::MAX), LIMIT);
         assert_eq!(memory.refused(), 0);
     }
 }

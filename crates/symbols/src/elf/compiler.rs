@@ -7,7 +7,7 @@ use rprof_image::ImageFile;
 use std::path::Path;
 
 /// Maximum number of bytes to search. Each compiler adds a line.
-const MOST: usize = 64 << 10;
+const LIMIT: usize = 64 << 10;
 
 /// Returns true if rustc compiled a part of the file. Stripping keeps the section.
 pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
@@ -46,7 +46,7 @@ fn is_by<'data>(name: &[u8], data: impl ReadRef<'data>) -> bool {
         _ => None,
     };
     let comment = comment.unwrap_or_default();
-    let comment = &comment[..comment.len().min(MOST)];
+    let comment = &comment[..comment.len().min(LIMIT)];
     comment.windows(name.len()).any(|window| window == name)
 }
 

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const FILE: &str = "kernel-symbols";
 
 /// Maximum length in bytes: ten times that of a distribution kernel.
-const MOST: u64 = 64 << 20;
+const LIMIT: u64 = 64 << 20;
 
 /// Magic number with the format version.
 const MAGIC: u64 = u64::from_be_bytes(*b"rprofks2");
@@ -79,7 +79,7 @@ impl StoredSymbols {
 
     fn read(file: File, key: &[u8]) -> Option<Self> {
         let len = file.metadata().ok()?.len();
-        if len > MOST {
+        if len > LIMIT {
             return None;
         }
         let mut bytes = vec![0; AT_ONCE.min(usize::try_from(len).ok()?)];

@@ -18,7 +18,7 @@ use std::sync::Arc;
 const MAGIC: u64 = u64::from_be_bytes(*b"rprofdi2");
 
 /// Maximum length of the file, in bytes. Every run reads it as a whole.
-pub(super) const MOST: usize = 1 << 20;
+pub(super) const LIMIT: usize = 1 << 20;
 
 /// Word for a missing text.
 const NO_TEXT: u32 = u32::MAX;
@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// Encodes results, which must be ascending by SVMA without duplicates. `None` if the file would
-/// exceed [`MOST`].
+/// exceed [`LIMIT`].
 pub(super) fn encode<'a>(
     key: &[u8],
     answers: impl Iterator<Item = (u64, &'a Option<Found>)>,
@@ -183,12 +183,12 @@ pub(super) fn encode<'a>(
         places.extend(u32::try_from(encoder.words.len() / 4).ok()?.to_ne_bytes());
         encoder.answer(found.as_ref())?;
         let len = svmas.len() + places.len() + encoder.words.len() + encoder.texts.len();
-        if len + key.len() + HEAD > MOST {
+        if len + key.len() + HEAD > LIMIT {
             return None;
         }
     }
     let counts = [key.len(), places.len() / 4, encoder.words.len() / 4];
-    let mut file = Vec::with_capacity(MOST.min(HEAD + svmas.len() * 16 + encoder.texts.len()));
+    let mut file = Vec::with_capacity(LIMIT.min(HEAD + svmas.len() * 16 + encoder.texts.len()));
     file.extend(MAGIC.to_ne_bytes());
     file.extend([0; 4]);
     for count in counts {
@@ -401,9 +401,9 @@ mod tests {
     fn what_is_too_long_is_not_stored() {
         let many = |count: u64| (0..count).map(|svma| (svma, &None));
         assert!(encode(b"", many(1000)).is_some());
-        let most = MOST as u64 / 16;
+        let most = LIMIT as u64 / 16;
         let longest = encode(b"", many(most - 2)).unwrap();
-        assert!(longest.len() <= MOST && longest.len() + 32 > MOST);
+        assert!(longest.len() <= LIMIT && longest.len() + 32 > LIMIT);
         assert!(encode(b"", many(most)).is_none());
     }
 }

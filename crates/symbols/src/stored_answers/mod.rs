@@ -12,7 +12,7 @@ mod format;
 
 use crate::dwarf::{DebugInfo, DwarfQuery, Found};
 use crate::memory::Memory;
-use format::{Decoder, MOST, StoredAnswers, encode};
+use format::{Decoder, LIMIT, StoredAnswers, encode};
 use rprof_image::FileVersion;
 use rprof_output::PrivateCache;
 use std::sync::OnceLock;
@@ -24,14 +24,14 @@ const PREFIX: &str = "debug-info-";
 /// Leading bytes of a key that name the file: query, device and inode.
 const SAME: usize = 18;
 
-const MOST_OF_ALL: u64 = 32 << 20;
+const MAX_OF_ALL: u64 = 32 << 20;
 
 /// Minimum size of cached debug information, in bytes. Less is read faster than written.
-const LEAST: u64 = 64 << 10;
+const MINIMUM: u64 = 64 << 10;
 
 /// Maximum length of a cache file to merge into the new one, in bytes. Rewriting a larger one would
 /// slow down every recording of the image.
-const MOST_AGAIN: usize = 128 << 10;
+const MAX_AGAIN: usize = 128 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct AnswerStore {
@@ -57,7 +57,7 @@ impl AnswerStore {
         query: DwarfQuery,
         threads: usize,
     ) -> Vec<Option<Found>> {
-        let versions = match debug.bytes() >= LEAST {
+        let versions = match debug.bytes() >= MINIMUM {
             true => debug.versions(),
             false => None,
         };
@@ -66,7 +66,7 @@ impl AnswerStore {
             return debug.resolve(svmas, query, threads);
         };
         let name = format!("{PREFIX}{:08x}", crc32fast::hash(&key[..SAME]));
-        let read = || StoredAnswers::read(&cache.read(&name, MOST as u64).ok()?, &key);
+        let read = || StoredAnswers::read(&cache.read(&name, LIMIT as u64).ok()?, &key);
         let stored = self.stored.get_or_init(read).as_ref();
         let mut decoder = stored.map(Decoder::new);
         let mut answer = |svma: &u64| decoder.as_mut()?.answer(*svma);
@@ -91,12 +91,12 @@ impl AnswerStore {
         };
         if !missing.is_empty() && is_certain() && !self.is_written.swap(true, Ordering::Relaxed) {
             let answers = || svmas.iter().copied().zip(&found);
-            let others = stored.filter(|stored| stored.len() <= MOST_AGAIN);
+            let others = stored.filter(|stored| stored.len() <= MAX_AGAIN);
             let file = others.and_then(|others| encode_all(&key, answers(), others));
             if let Some(file) = file.or_else(|| encode(&key, answers())) {
                 // A write error only costs the next run time.
                 let written = cache.write(&name, &file);
-                written.and_then(|()| cache.limit(PREFIX, MOST_OF_ALL)).ok();
+                written.and_then(|()| cache.limit(PREFIX, MAX_OF_ALL)).ok();
             }
         }
         found

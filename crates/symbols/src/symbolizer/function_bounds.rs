@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// Maximum number of bounds, more than real files have. Above it, addresses are looked up
 /// individually.
-const MOST: usize = 1 << 24;
+const LIMIT: usize = 1 << 24;
 
 /// Average number of bounds per bucket, up to twice as many.
 const IN_BUCKET: usize = 4;
@@ -258,7 +258,7 @@ impl Symbolizer {
             return None;
         }
         image
-            .bounds(places, self.locates, MOST)
+            .bounds(places, self.locates, LIMIT)
             .map(FunctionBounds::new)
     }
 

@@ -15,12 +15,12 @@ pub(super) const SINCE_START: usize = 29;
 const SINCE_WIDTH: usize = 20;
 
 /// Minimum screen width for them.
-const LEAST_FOR_SINCE: u16 = 76;
+const MIN_FOR_SINCE: u16 = 76;
 
 /// Returns true if the table of functions has self and total since the start. They include all
 /// samples, so filters hide them.
 pub(super) fn shows_since_start(state: &State) -> bool {
-    let is_wide = state.screen.width >= LEAST_FOR_SINCE;
+    let is_wide = state.screen.width >= MIN_FOR_SINCE;
     state.source.live.is_some() && is_wide && state.filters.is_empty()
 }
 

@@ -9,7 +9,7 @@ use super::figures::{SAMPLES, SINCE_START, TOTAL, amount, name_column, share, sh
 use crate::calls::Calls;
 use crate::state::{Around, Sort, State, TaskRow};
 use crate::text::{Theme, fitted, put};
-use crate::tree_list::{MOST_INDENT, TreeList, TreeRow};
+use crate::tree_list::{MAX_INDENT, TreeList, TreeRow};
 use crate::view::View;
 
 pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
@@ -231,7 +231,7 @@ fn branch(state: &State, theme: Theme, buffer: &mut Buffer, tree: &TreeList, row
                 (true, false) => theme.mark('▸'),
                 (true, true) => theme.mark('▾'),
             };
-            let depth = match *indent == MOST_INDENT {
+            let depth = match *indent == MAX_INDENT {
                 true => format!("{} ", tree.calls.depth(*node)),
                 false => String::new(),
             };

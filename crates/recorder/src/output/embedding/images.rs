@@ -27,14 +27,14 @@ use super::patience::TO_OPEN;
 use super::selection::Embedding;
 use crate::mapped_files::MappedImage;
 
-const MOST_KNOWN: usize = 4096;
+const MAX_KNOWN: usize = 4096;
 
 /// Maximum bytes of one copied image and of all; the second pair is for [`Embedding::All`].
 const LIMITS: (u64, u64) = (64 << 20, 128 << 20);
 const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 
 /// Maximum bytes of uncompressed copies; further copies are compressed at once.
-const MOST_PLAIN: u64 = 64 << 20;
+const MAX_PLAIN: u64 = 64 << 20;
 
 /// Maximum bytes of an image copied after its process ended. Longer reads keep the file busy for
 /// milliseconds.
@@ -167,7 +167,7 @@ impl KeptImages {
         if is_named && self.names.contains(&name) {
             return;
         }
-        if self.known.len() == MOST_KNOWN {
+        if self.known.len() == MAX_KNOWN {
             self.left_out += 1;
             return;
         }
@@ -220,7 +220,7 @@ impl KeptImages {
         Wanted {
             all,
             most,
-            plain: MOST_PLAIN.saturating_sub(plain.sum()),
+            plain: MAX_PLAIN.saturating_sub(plain.sum()),
         }
     }
 
@@ -348,7 +348,7 @@ impl KeptImages {
         told.put(notices);
         if self.left_out > 0 {
             notices.push(Notice::TooManyImages {
-                known: MOST_KNOWN,
+                known: MAX_KNOWN,
                 left_out: self.left_out,
             });
             self.left_out = 0;

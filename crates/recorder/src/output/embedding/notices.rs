@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rprof_perfdata::EmbeddedFile;
 
-const MOST_NOTICES: usize = 20;
+const MAX_NOTICES: usize = 20;
 
 /// Message about a file that reports need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(super) struct Notices(Vec<Notice>);
 
 impl Notices {
     pub(super) fn push(&mut self, notice: Notice) {
-        if self.0.len() < MOST_NOTICES && !self.0.contains(&notice) {
+        if self.0.len() < MAX_NOTICES && !self.0.contains(&notice) {
             self.0.push(notice);
         }
     }
@@ -127,8 +127,8 @@ mod tests {
             notices.push(Notice::TooManyRuntimes { followed: n });
         }
         let notices = notices.into_vec();
-        assert_eq!(notices.len(), MOST_NOTICES);
+        assert_eq!(notices.len(), MAX_NOTICES);
         let expected = (1..).map(|followed| Notice::TooManyRuntimes { followed });
-        assert!(notices.into_iter().eq(expected.take(MOST_NOTICES)));
+        assert!(notices.into_iter().eq(expected.take(MAX_NOTICES)));
     }
 }

@@ -22,16 +22,16 @@ use super::notices::{NotEmbedded, Notice, Notices};
 use super::patience::TO_OPEN;
 use super::selection::Embedding;
 
-const MOST_PROCESSES: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 /// Maximum number of rounds between two checks of a file.
 const LONGEST_WAIT: u32 = 32;
 
 /// Maximum bytes of compressed copies. They stay in memory until the output file ends.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Maximum bytes after decompression, which readers must handle.
-const MOST_EXPANDED: u64 = 512 << 20;
+const MAX_EXPANDED: u64 = 512 << 20;
 
 /// Limits on bytes read (burst, and per second): per process, which may exec repeatedly, and in
 /// total.
@@ -133,9 +133,9 @@ impl Runtimes {
         };
         let is_dump = mapping == JitMapping::Jitdump;
         let known = self.living.contains_key(&map.pid);
-        if !known && self.living.len() == MOST_PROCESSES {
+        if !known && self.living.len() == MAX_PROCESSES {
             notices.push(Notice::TooManyRuntimes {
-                followed: MOST_PROCESSES,
+                followed: MAX_PROCESSES,
             });
             return is_dump;
         }
@@ -299,8 +299,8 @@ impl Runtimes {
             .iter()
             .map(|file| (file.len, file.compressed.len()));
         let all = Room {
-            expanded: MOST_EXPANDED,
-            compressed: MOST_BYTES,
+            expanded: MAX_EXPANDED,
+            compressed: MAX_BYTES,
         };
         sizes
             .chain(ended)
@@ -498,7 +498,7 @@ struct Bounded(Compressor);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.compressed() > MOST_BYTES {
+        match self.0.compressed() > MAX_BYTES {
             true => Err(io::ErrorKind::StorageFull.into()),
             false => self.0.write(bytes),
         }

@@ -8,13 +8,13 @@ use rprof_records::{Mapped, MmapIdentity};
 
 /// Maximum number of mappings. At the limit all are forgotten, so that one process cannot use up
 /// the space of others.
-const MOST_SEEN: usize = 1 << 17;
+const MAX_SEEN: usize = 1 << 17;
 
 /// Maximum number of files per process. No known program has a tenth of that.
-const MOST_OF_A_PROCESS: u32 = 4096;
+const MAX_OF_A_PROCESS: u32 = 4096;
 
 /// Maximum number of retries, through other processes, for a file that could not be opened.
-const MOST_RETRIES: u8 = 16;
+const MAX_RETRIES: u8 = 16;
 
 /// Fingerprints of handled mappings, so that a library mapped by thousands is inspected once.
 #[derive(Debug, Default)]
@@ -54,12 +54,12 @@ impl SeenMappings {
         if self.files.contains(&fingerprint) {
             return false;
         }
-        if self.files.len() == MOST_SEEN {
+        if self.files.len() == MAX_SEEN {
             self.files.clear();
             self.by_process.clear();
         }
         let files = self.by_process.entry(map.pid).or_default();
-        if *files == MOST_OF_A_PROCESS {
+        if *files == MAX_OF_A_PROCESS {
             self.left_out += 1;
             return false;
         }
@@ -78,18 +78,18 @@ impl SeenMappings {
             return;
         }
         let fingerprint = self.fingerprint(path, identity, 0);
-        if self.retries.len() >= MOST_SEEN {
+        if self.retries.len() >= MAX_SEEN {
             self.retries.clear();
         }
         let retries = self.retries.entry(fingerprint).or_default();
-        if *retries < MOST_RETRIES {
+        if *retries < MAX_RETRIES {
             *retries += 1;
             self.files.remove(&fingerprint);
         }
     }
 
     fn add_runtime(&mut self, pid: i32) -> u64 {
-        if self.runtimes.len() == MOST_SEEN {
+        if self.runtimes.len() == MAX_SEEN {
             self.runtimes.clear();
         }
         self.next_runtime += 1;
@@ -169,7 +169,7 @@ mod tests {
             seen.retry(b"/lib/a.so", None);
             is_new
         });
-        assert_eq!(looks.count(), 1 + usize::from(MOST_RETRIES));
+        assert_eq!(looks.count(), 1 + usize::from(MAX_RETRIES));
     }
 
     /// Such as a process that maps one file under ever new names.
@@ -179,14 +179,14 @@ mod tests {
         for n in 0..20_000 {
             seen.is_new(&mapped(1, &format!("/f{n}")));
         }
-        assert_eq!(seen.left_out(), 20_000 - u64::from(MOST_OF_A_PROCESS));
+        assert_eq!(seen.left_out(), 20_000 - u64::from(MAX_OF_A_PROCESS));
         assert!(seen.is_new(&mapped(2, "/g")));
         for pid in 3..100 {
             for n in 0..4096 {
                 seen.is_new(&mapped(pid, &format!("/{pid}/f{n}")));
             }
         }
-        assert!(seen.files.len() <= MOST_SEEN);
+        assert!(seen.files.len() <= MAX_SEEN);
         assert!(seen.is_new(&mapped(2, "/h")));
     }
 }

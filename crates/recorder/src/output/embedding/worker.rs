@@ -22,7 +22,7 @@ use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
 /// Maximum number of queued events. Each has a path of up to 4 KiB.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Nanoseconds for which the writer waits for a full queue: a system-wide recording starts with
 /// thousands of mappings.
@@ -191,7 +191,7 @@ impl EmbeddingThread {
 }
 
 fn start(embedding: Embedding, identified: Sender<Identified>) -> Sender<Job> {
-    let (sender, receiver) = crossbeam_channel::bounded(MOST_WAITING);
+    let (sender, receiver) = crossbeam_channel::bounded(MAX_WAITING);
     let thread = std::thread::Builder::new().name("rprof-files".into());
     // Without a thread no files are embedded, which counts as dropped events.
     drop(thread.spawn(move || work(embedding, &receiver, &identified)));

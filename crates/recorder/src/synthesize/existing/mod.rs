@@ -35,7 +35,7 @@ use rprof_records::{
 use rprof_sampler::{Batch, Clock, Degradation, NO_CPU, Role, Session, Stream};
 use timed_maps::{ReadMappings, TimedMaps};
 
-const MOST_LOOKS: usize = 8;
+const MAX_LOOKS: usize = 8;
 
 /// Synthesized records and their counts.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ impl Reading {
 
     fn run(mut self, scope: &Scope) -> Existing {
         let began = Instant::now();
-        for look in 0..MOST_LOOKS {
+        for look in 0..MAX_LOOKS {
             let mut pids = match scope {
                 Scope::All => self.proc.process_ids(),
                 Scope::These { pids, .. } if look == 0 => pids.clone(),

@@ -16,8 +16,8 @@ use rprof_launch::procfs::{ExistingMapping, MapsReader};
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum number of timeouts before build-ids are skipped, per user and in total.
-const MOST_OF_USER: usize = 2;
-const MOST_HANGING: usize = 8;
+const MAX_OF_USER: usize = 2;
+const MAX_HANGING: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct ReadMappings {
@@ -74,7 +74,7 @@ impl<R: ReadMaps> TimedMaps<R> {
             hanging: HashMap::new(),
             user_of: PatientCalls::user_of,
             limit: LIMIT,
-            most_hanging: MOST_HANGING,
+            most_hanging: MAX_HANGING,
             buffer: Vec::new(),
         }
     }
@@ -104,7 +104,7 @@ impl<R: ReadMaps> TimedMaps<R> {
     fn asks_for(&self, user: u32) -> bool {
         let of_user = self.hanging.get(&user).copied().unwrap_or(0);
         let of_all: usize = self.hanging.values().sum();
-        of_user < MOST_OF_USER && of_all < self.most_hanging
+        of_user < MAX_OF_USER && of_all < self.most_hanging
     }
 
     pub(super) fn reuse(&mut self, mut mappings: Vec<ExistingMapping>) {

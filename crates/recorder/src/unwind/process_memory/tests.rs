@@ -98,7 +98,7 @@ fn stacks_are_read_up_to_a_bound() {
         let read = far().filter(|n| stack.read_u64(at(*n)) == Some(*n as u64));
         Some(read.count()).filter(|count| *count > 0)
     };
-    assert_eq!(retried(&mut memories, words), MOST_PAGES as usize);
+    assert_eq!(retried(&mut memories, words), MAX_PAGES as usize);
     assert!(memories.stack(Pid(i32::MAX)).is_none());
 }
 

@@ -129,7 +129,7 @@ impl Profiles {
 
     /// Returns a profile and its inherited profiles, in order.
     fn line_of(&self, profile: &str) -> Vec<String> {
-        const MOST: usize = 16;
+        const LIMIT: usize = 16;
         let parent = |profile: &String| {
             let named = self
                 .files
@@ -142,7 +142,7 @@ impl Profiles {
             })
         };
         std::iter::successors(Some(profile.to_owned()), parent)
-            .take(MOST)
+            .take(LIMIT)
             .collect()
     }
 
