@@ -44,7 +44,9 @@ impl PlainRule {
             _ => None,
         };
         let all = rule.saved();
-        if rule.rule.signal || all.len() > MAX_SAVED {
+        // Frames whose CFA is in a caller-saved register need a check.
+        let keeps_cfa = arch.callee_saved() >> cfa_register & 1 != 0 || cfa_register == arch.sp();
+        if rule.rule.signal || all.len() > MAX_SAVED || !keeps_cfa {
             return None;
         }
         let mut saved = [(0, 0); MAX_SAVED];

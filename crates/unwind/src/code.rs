@@ -27,19 +27,24 @@ fn ends_with_direct_call(code: &[u8]) -> Option<i32> {
 fn ends_with_indirect_call(code: &[u8]) -> bool {
     let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
     // call r/m64: opcode ff, extension 2 in the second byte, whose other bits give the length.
-    [
-        (2, &[3_u8, 0][..]),
-        (3, &[1, 0]),
-        (4, &[1]),
-        (6, &[2, 0]),
-        (7, &[2, 0]),
-    ]
-    .into_iter()
-    .any(|(len, modes)| {
+    (2..=LONGEST_CALL).any(|len| {
         let (Some(0xff), Some(second)) = (at(len), at(len - 1)) else {
             return false;
         };
-        second >> 3 & 7 == 2 && modes.contains(&(second >> 6))
+        let (mode, register) = (second >> 6, second & 7);
+        // An operand with a base of 4 has a byte for an index.
+        let expected = match (mode, register) {
+            (3, _) => 2,
+            (0, 5) | (2, 0..=3 | 5..) => 6,
+            (0, 4) => 3,
+            (0, _) => 2,
+            (1, 4) => 4,
+            (1, _) => 3,
+            _ => 7,
+        };
+        // Without a base the byte for the index is followed by four more.
+        let is_absolute = (mode, register, len) == (0, 4, 7) && at(5).is_some_and(|b| b & 7 == 5);
+        second >> 3 & 7 == 2 && (len == expected || is_absolute)
     })
 }
 
@@ -131,6 +136,11 @@ mod tests {
             ends_with_call(&[0xff, 0x94, 0xc1, 1, 2, 3, 4]),
             "call [rcx+rax*8+x]"
         );
+        assert!(ends_with_call(&[0xff, 0x14, 0xc1]), "call [rcx+rax*8]");
+        assert!(ends_with_call(&[0xff, 0x54, 0xc1, 8]), "call [rcx+rax*8+8]");
+        assert!(ends_with_call(&[0xff, 0x90, 1, 2, 3, 4]), "call [rax+x]");
+        assert!(ends_with_call(&[0xff, 0x14, 0x25, 1, 2, 3, 4]), "call [x]");
+        assert!(!ends_with_call(&[0xff, 0x90, 0, 1, 2, 3, 4]));
         assert!(!ends_with_call(&[0xff, 0xe0]), "jmp rax");
         assert!(!ends_with_call(&[0x90; 7]));
         assert!(!ends_with_call(&[]));
@@ -145,6 +155,8 @@ mod tests {
         // call [rax+rbp*8+x]
         assert_eq!(direct_call(&[0xff, 0x94, 0xe8, 1, 2, 3, 4]), None);
         assert_eq!(direct_call(&[0xe8]), None);
+        // The end of an instruction, and a nop.
+        assert_eq!(direct_call(&[0xff, 0x90, 0xe8, 1, 0, 0, 0]), Some(1));
     }
 
     #[test]
