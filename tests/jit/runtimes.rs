@@ -59,7 +59,7 @@ fn check_names(report: &Report, function: &str, least: f64) -> Result<(), String
 
 /// Removes the maps named in a message. Returns their number.
 fn remove_maps(said: &str) -> usize {
-    let words = said.split(|c: char| c.is_whitespace() || c == ',');
+    let words = said.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
     let is_map = |word: &&str| word.starts_with("/tmp/perf-") || word.starts_with("/tmp/jit-");
     let maps: Vec<&str> = words.filter(is_map).collect();
     maps.iter()

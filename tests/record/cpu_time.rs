@@ -14,9 +14,10 @@ fn figures(here: &Here) -> [f64; 3] {
         // Without samples, the error message has the figures.
         let text = run.err();
         let words: Vec<&str> = text.split_whitespace().collect();
-        let at = words.iter().position(|word| *word == "stand");
+        // `samples cover 0.002 of 0.31 s`
+        let at = words.iter().position(|word| *word == "cover");
         let seconds = |offset: usize| words[at.expect("CPU time") + offset].parse().unwrap();
-        return [seconds(4), seconds(2), f64::NAN];
+        return [seconds(3), seconds(1), f64::NAN];
     }
     let quality = Report::parse(run.exits(0)).quality;
     ["used", "sampled", "wall"].map(|name| {

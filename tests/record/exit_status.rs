@@ -16,9 +16,8 @@ fn exit_status_is_that_of_the_command() {
         let here = Here::new();
         let run = here.rprof("record -g -- sh -c").arg(script).exits(status);
         run.says("perf.data");
-        // The profile exists anyway.
+        // The recording exists anyway. A shell may end before its first sample.
         here.rprof("header").ok().prints("features").prints("sh -c");
-        here.rprof("report").ok();
     }
 }
 

@@ -145,7 +145,11 @@ fn signals_ignored_at_the_start_stay_ignored() {
 fn recording_to_standard_output_makes_no_file() {
     needs!(PerfEvents);
     let here = Here::new();
-    let run = here.rprof("record -q -o - -- true").run();
+    let run = here
+        .rprof("record -q -F 999 -e cpu-clock -o - --")
+        .arg(c("shares.c"))
+        .arg("0.1")
+        .run();
     assert!(
         !here.path("-").exists(),
         "a file called `-` is left by\n{run}"

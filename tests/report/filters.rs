@@ -75,7 +75,7 @@ fn what_a_recording_holds_and_is_not_shown_is_named() {
     here.record("-e cpu-clock,sched:sched_wakeup", &c("shares.c"), "0.1");
     here.rprof("report")
         .ok()
-        .says("`perf sched latency -i perf.data` does");
+        .says("`perf sched latency -i perf.data`");
     here.rprof("report -q").ok().says_nothing();
     here.record("-e cpu-clock", &c("shares.c"), "0.1");
     here.rprof("report").ok().says_nothing();
