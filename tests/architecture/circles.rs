@@ -59,7 +59,7 @@ impl Modules {
             modules: BTreeMap::new(),
         };
         let folder = root.parent().expect("a file in a folder").to_owned();
-        modules.add_file(root, Vec::new(), &folder);
+        modules.add_file(root, &[], &folder);
         modules
     }
 
@@ -68,7 +68,7 @@ impl Modules {
         self.modules.len()
     }
 
-    fn add_file(&mut self, file: &Path, path: ModulePath, folder: &Path) {
+    fn add_file(&mut self, file: &Path, path: &[String], folder: &Path) {
         let source =
             fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let source =
@@ -76,7 +76,7 @@ impl Modules {
         self.add(file, path, folder, &source.items);
     }
 
-    fn add(&mut self, file: &Path, path: ModulePath, folder: &Path, items: &[syn::Item]) {
+    fn add(&mut self, file: &Path, path: &[String], folder: &Path, items: &[syn::Item]) {
         let mut module = Module {
             file: file.to_owned(),
             ..Module::default()
@@ -92,16 +92,14 @@ impl Modules {
                     match &item.content {
                         Some((_, items)) => below.push((name, folder, Err(items.as_slice()))),
                         None => {
-                            let file = path_attribute(&item.attrs)
-                                .map(|path| file.with_file_name(path))
-                                .unwrap_or_else(|| {
+                            let file = path_attribute(&item.attrs).map_or_else(
+                                || {
                                     let flat = folder.with_extension("rs");
-                                    if flat.exists() {
-                                        flat
-                                    } else {
-                                        folder.join("mod.rs")
-                                    }
-                                });
+                                    let exists = flat.exists();
+                                    if exists { flat } else { folder.join("mod.rs") }
+                                },
+                                |path| file.with_file_name(path),
+                            );
                             below.push((name, folder, Ok(file)));
                         }
                     }
@@ -112,12 +110,12 @@ impl Modules {
                 }
             }
         }
-        self.modules.insert(path.clone(), module);
+        self.modules.insert(path.to_vec(), module);
         for (name, folder, content) in below {
-            let path = [path.clone(), vec![name]].concat();
+            let path = [path, &[name]].concat();
             match content {
-                Ok(file) => self.add_file(&file, path, &folder),
-                Err(items) => self.add(file, path, &folder, items),
+                Ok(file) => self.add_file(&file, &path, &folder),
+                Err(items) => self.add(file, &path, &folder, items),
             }
         }
     }
@@ -358,7 +356,7 @@ fn parents_and_tests_are_no_circle() {
         ("b.rs", "use crate::a::A; pub struct B(A);"),
         ("b/mod.rs", ""),
     ];
-    assert_eq!(circles_of(&files[..3]), [String::new(); 0]);
+    assert_eq!(circles_of(&files[..3]), [""; 0]);
     let tested = [
         ("lib.rs", "mod a; mod b;"),
         (
@@ -367,5 +365,5 @@ fn parents_and_tests_are_no_circle() {
         ),
         ("b.rs", "use crate::a::A; pub struct B(A);"),
     ];
-    assert_eq!(circles_of(&tested), [String::new(); 0]);
+    assert_eq!(circles_of(&tested), [""; 0]);
 }

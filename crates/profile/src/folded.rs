@@ -550,7 +550,7 @@ mod tests {
             (
                 "a;b 3\na;c 1.5\n",
                 [("a;b", 30), ("a;c", 15)],
-                "multiplied by 10,",
+                "multiplied by 10 ",
             ),
             (
                 "a;b 2.\na;c 0.000001\n",

@@ -16,6 +16,7 @@
 //!    In sampled x86-64 frames only if the code ahead does not contradict it: in a prologue the
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
 //! 6. Step 4 for all other code. On x86-64 only if the code is readable.
+//!
 //! Frame pointers and return addresses on top of the stack are accepted only if the call before the
 //! return address can have led to the frame: see [`CallEdges`].
 //!
@@ -366,7 +367,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     /// would be skipped: the call before the return address cannot have led here, and the code ahead
     /// does not use the register as its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
-        let mut callers = registers.clone();
+        let mut callers = *registers;
         let outcome = self.follow_frame_pointer(&mut callers);
         if let Outcome::Caller(caller, _) = &outcome
             && !self.is_possible_caller(caller.return_address)

@@ -449,12 +449,7 @@ fn lambdas_of_default_arguments_have_their_parameter() {
     }
     // Not a scope: a class whose name ends so.
     assert_eq!(demangle("_ZN2Ed3fooEv", Style::Full), "Ed::foo()");
-    for damaged in [
-        "_ZZ1fvEd",
-        "_ZZ1fvEd_",
-        "_ZZ1fvEd9999999_UlvE_",
-        "_ZZ1fvEd0_UlvE",
-    ] {
+    for damaged in ["_ZZ1fvEd", "_ZZ1fvEd_", "_ZZ1fvEd0_UlvE"] {
         assert_eq!(demangle(damaged, Style::Full), damaged);
     }
 }
