@@ -2,7 +2,7 @@
 //!
 //! rprof embeds these files in its recordings. Otherwise they are read from where perf looks: the
 //! perf map under its usual path, the jitdump where the process mapped it. A lookup tries the files
-//! of the process, then those of its ancestors, whose code it inherits on fork.
+//! of the process, then the files of its ancestors: a fork inherits their code.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! How a stack ends: at its root, or truncated.
+//! End of a stack: its root, or the cause of a truncation.
 
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 

@@ -37,7 +37,7 @@ pub(super) struct Group {
     /// Id of the thread name.
     pub(super) name: u32,
     pub(super) stack: u32,
-    /// How the stack ends.
+    /// End of the stack: its root, or the cause of a truncation.
     pub(super) end: StackEnd,
 }
 

@@ -1,6 +1,6 @@
 //! AArch64 disassembler, based on yaxpeax-arm.
 //!
-//! Of the 2.4 million words of Debian's libc and libavcodec, 98.5 % have the same text as with
+//! Debian's libc and libavcodec have 2.4 million words. 98.5 % of them have the same text as with
 //! llvm-objdump 14, ignoring number formats. Nearly all others differ only in operand notation
 //! (`sxtw #0`, `#0xfffffff4` for `#-12`, braces without blanks). Both fail on about two hundred
 //! words, including SVE.

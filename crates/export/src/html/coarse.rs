@@ -10,7 +10,7 @@ pub(super) struct Coarseness {
     pub(super) code_divisor: usize,
     /// Message about the loss, in addition to the previous steps.
     pub(super) told: Option<&'static str>,
-    /// What the step loses. The message appears only on pages that have it.
+    /// Details that the step removes. The message appears only on pages with these details.
     pub(super) loses: Loss,
 }
 

@@ -25,7 +25,7 @@ pub struct SvgOptions {
     pub title: String,
     /// Line under the title; `None` describes the recording.
     pub subtitle: Option<String>,
-    /// Where and when the profile was recorded, such as `on HOST`.
+    /// Host and time of the recording, such as `on HOST`.
     pub about: Vec<String>,
     /// Draw the root at the top (an icicle graph). Otherwise a script scrolls to the root.
     pub inverted: bool,
