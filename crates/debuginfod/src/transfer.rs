@@ -74,6 +74,7 @@ pub(crate) fn download(
         server: url.to_owned(),
         whole: format!("{url}/{path}"),
         patience: limits.patience,
+        total: limits.total,
         left,
         max_size: limits.max_size,
         state: Arc::clone(&state),
@@ -127,6 +128,7 @@ struct Job {
     server: String,
     whole: String,
     patience: Duration,
+    total: Duration,
     left: Duration,
     max_size: u64,
     state: Arc<State>,
@@ -244,7 +246,7 @@ impl Job {
     fn failure(&self, error: &ureq::Error) -> Failure {
         let url = self.server.clone();
         match error {
-            ureq::Error::Timeout(Timeout::Global) => Failure::TimeOver { total: self.left },
+            ureq::Error::Timeout(Timeout::Global) => Failure::TimeOver { total: self.total },
             ureq::Error::Timeout(_) => Failure::Slow {
                 url,
                 patience: self.patience,

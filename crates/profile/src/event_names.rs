@@ -1,4 +1,4 @@
-//! Names of the events that measure waits and wall-clock time.
+//! Names of events: those that measure waits and wall-clock time, and modifiers of any.
 
 /// Name of the off-CPU event, as in perf.
 pub const WAITS: &str = "offcpu-time";
@@ -19,4 +19,48 @@ pub fn is_of_waits(event: &str) -> bool {
 pub fn is_of_wall_clock(event: &str) -> bool {
     let [_, wall] = PPROF_TYPES;
     event == WALL_CLOCK || event == wall
+}
+
+/// Returns true for letters that perf accepts after an event's last `:` or `/` (perf-list(1),
+/// "Event modifiers"). Tracepoints and probes have longer names, with other letters.
+pub(crate) fn is_modifier(letter: char) -> bool {
+    "ukhGHIpPSDeWbRX".contains(letter)
+}
+
+/// Splits an event name into the event and its modifiers, without the `:` between them:
+/// `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`. The modifiers may be empty.
+pub(crate) fn split_modifiers(name: &str) -> (&str, &str) {
+    let Some(at) = name.rfind([':', '/']) else {
+        return (name, "");
+    };
+    let letters = &name[at + 1..];
+    if letters.is_empty() || !letters.chars().all(is_modifier) {
+        return (name, "");
+    }
+    match name.as_bytes()[at] {
+        // The slash ends the event's terms.
+        b'/' => (&name[..=at], letters),
+        _ => (&name[..at], letters),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_modifiers;
+
+    #[test]
+    fn modifiers_are_split_from_the_event() {
+        for (name, split) in [
+            ("cycles", ("cycles", "")),
+            ("cycles:ppp", ("cycles", "ppp")),
+            ("cycles:R", ("cycles", "R")),
+            ("cpu/cycles/", ("cpu/cycles/", "")),
+            ("cpu/cycles/uX", ("cpu/cycles/", "uX")),
+            ("sched:sched_switch", ("sched:sched_switch", "")),
+            ("sched:sched_switch:u", ("sched:sched_switch", "u")),
+            ("cycles:", ("cycles:", "")),
+        ] {
+            assert_eq!(split_modifiers(name), split, "{name}");
+        }
+    }
 }

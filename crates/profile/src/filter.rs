@@ -1,5 +1,6 @@
 //! Sample filter by thread, event, time and function.
 
+use crate::event_names::split_modifiers;
 use crate::pattern::matches_bytes;
 
 /// Conditions on samples. A sample must meet all; an empty list accepts everything.
@@ -55,7 +56,7 @@ impl Filter {
     /// assert!(!of("sched").wants_event("sched:sched_switch"));
     /// ```
     pub fn wants_event(&self, name: &str) -> bool {
-        let bare = without_modifiers(name);
+        let (bare, _) = split_modifiers(name);
         self.events.is_empty() || self.events.iter().any(|e| e == name || e == bare)
     }
 
@@ -90,22 +91,6 @@ impl Filter {
     }
 }
 
-/// Modifier letters after an event's last `:` or `/` (perf-list(1), "Event modifiers").
-const MODIFIERS: &str = "ukhpPSGHDIWeb";
-
-/// Removes modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
-fn without_modifiers(name: &str) -> &str {
-    let is_modifiers = |text: &str| !text.is_empty() && text.chars().all(|c| MODIFIERS.contains(c));
-    match name.rfind([':', '/']) {
-        Some(at) if is_modifiers(&name[at + 1..]) => match name.as_bytes()[at] {
-            // The slash ends the event's terms.
-            b'/' => &name[..=at],
-            _ => &name[..at],
-        },
-        _ => name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Filter;
@@ -127,6 +112,7 @@ mod tests {
             ("sched:sched_switch", "sched:sched_switch:u"),
             ("cpu/cycles/", "cpu/cycles/u"),
             ("mem:0x1000/8:w", "mem:0x1000/8:w:u"),
+            ("cycles", "cycles:R"),
         ] {
             assert!(wants(chosen, name), "{chosen} chooses {name}");
         }

@@ -182,6 +182,9 @@ impl Selection {
     }
 }
 
+/// Maximum number of function sets in the cache: a bit for each, and one for [`NOT_KNOWN`].
+const MAX_CACHED: usize = 63;
+
 /// Marks unexamined callers. Sets have fewer bits.
 const NOT_KNOWN: u64 = u64::MAX;
 
@@ -190,6 +193,8 @@ struct StackMatcher<'p> {
     profile: &'p Profile,
     /// Function sets, and whether a stack must contain one.
     sets: Vec<(&'p [bool], bool)>,
+    /// Function sets beyond [`MAX_CACHED`], looked up without the cache.
+    more: Vec<(&'p [bool], bool)>,
     /// By caller list: a bit per matching set, or `NOT_KNOWN`.
     of_callers: Vec<u64>,
 }
@@ -201,8 +206,8 @@ impl<'p> StackMatcher<'p> {
             Condition::Without(set) => Some((&**set, false)),
             _ => None,
         };
-        // Only the first 63 sets count. Users do not type more.
-        let sets: Vec<_> = conditions.iter().filter_map(set).take(63).collect();
+        let mut sets: Vec<_> = conditions.iter().filter_map(set).collect();
+        let more = sets.split_off(sets.len().min(MAX_CACHED));
         let lists = match sets.is_empty() {
             true => 0,
             false => profile.stacks.list_count(),
@@ -210,6 +215,7 @@ impl<'p> StackMatcher<'p> {
         StackMatcher {
             profile,
             sets,
+            more,
             of_callers: vec![NOT_KNOWN; lists],
         }
     }
@@ -239,7 +245,14 @@ impl<'p> StackMatcher<'p> {
         }
         let found = bits(inner, *of_callers);
         let mut wanted = self.sets.iter().enumerate();
-        wanted.all(|(bit, (_, has_to))| (found >> bit & 1 == 1) == *has_to)
+        if !wanted.all(|(bit, (_, has_to))| (found >> bit & 1 == 1) == *has_to) {
+            return false;
+        }
+        self.more.iter().all(|(set, has_to)| {
+            let mut functions = profile.functions_of(outer).chain(profile.functions_of(inner));
+            let is_in = |id: FunctionId| set.get(id.0 as usize).copied().unwrap_or(false);
+            functions.any(is_in) == *has_to
+        })
     }
 }
 
@@ -324,6 +337,12 @@ mod tests {
             samples(&[Condition::Without(named("f2")), Condition::Cpu(1)]),
             3
         );
+        let mut many = vec![Condition::With(named("f0")); MAX_CACHED + 7];
+        assert_eq!(samples(&many), 9);
+        many.push(Condition::With(named("f2")));
+        assert_eq!(samples(&many), 4);
+        many.push(Condition::Without(named("f2")));
+        assert_eq!(samples(&many), 0);
         let all = selection.weigh(&profile, &[]);
         let with = Selection::weight_with(&profile, &all, WeighBy::Period, &named("f2"));
         assert_eq!(with, 40);

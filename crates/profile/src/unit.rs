@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::event_names::WAITS;
+use crate::event_names::{WAITS, is_modifier};
 
 /// Unit of an event's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,9 +61,7 @@ fn is_generic(name: &str) -> bool {
 /// a tracepoint or uprobe name.
 fn are_modifiers(rest: &str) -> bool {
     let letters = rest.strip_prefix(':').unwrap_or(rest);
-    letters
-        .bytes()
-        .all(|letter| b"ukhGHIpPSDeWbRX".contains(&letter))
+    letters.chars().all(is_modifier)
 }
 
 impl fmt::Display for WeightUnit {

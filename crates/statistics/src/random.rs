@@ -21,8 +21,11 @@ impl Dice {
     }
 }
 
-/// Returns the number of ways to choose `some` of `all` items.
+/// Returns the number of ways to choose `some` of `all` items: 0 if they are too few.
 pub fn combinations(all: usize, some: usize) -> f64 {
     let factor = |index: usize| (all - index) as f64 / (index + 1) as f64;
-    (0..some.min(all)).map(factor).product()
+    match some <= all {
+        true => (0..some).map(factor).product(),
+        false => 0.0,
+    }
 }

@@ -364,13 +364,18 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     }
 
     /// Returns the caller by the frame pointer. `Nothing` if the register still belongs to the caller, which
-    /// would be skipped: the call before the return address cannot have led here, and the code ahead
-    /// does not use the register as its own.
+    /// would be skipped, or holds data: the call before the return address cannot have led here, or
+    /// there is none, and the code ahead does not use the register as its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let mut callers = *registers;
         let outcome = self.follow_frame_pointer(&mut callers);
-        if let Outcome::Caller(caller, _) = &outcome
-            && !self.is_possible_caller(caller.return_address)
+        let is_possible = match &outcome {
+            Outcome::Caller(caller, _) => self.is_possible_caller(caller.return_address),
+            // Zeros are evidence only at the end of a chain.
+            Outcome::Root(_) => self.mask != u64::MAX || self.found_by == FoundBy::FramePointer,
+            _ => true,
+        };
+        if !is_possible
             && simulate::frame_pointer_use(registers.ip(), self) != FramePointerUse::OwnFrame
         {
             return Outcome::Nothing;

@@ -73,6 +73,7 @@ pub use result::{
 };
 pub use rprof_statistics::{Correction, Design, Interval, Summary};
 
+use crate::event_names::split_modifiers;
 use crate::model::Profile;
 use crate::top::WeighBy;
 use crate::unit::WeightUnit;
@@ -286,15 +287,12 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
     found.ok_or(CompareError::NoProfiles)
 }
 
-/// Removes precision modifiers, which only affect sampled addresses, from an event name.
+/// Removes modifiers that do not change what is counted: precision, how the event is opened, and
+/// `H`, since guests are excluded by default.
 fn without_precision(name: &str) -> String {
-    match name.rsplit_once([':', '/']) {
-        Some((event, modifiers)) if modifiers.bytes().all(|b| b"ukhpPHG".contains(&b)) => {
-            let scope = modifiers.replace(['p', 'P', 'H'], "");
-            format!("{event}:{scope}")
-        }
-        _ => format!("{name}:"),
-    }
+    let (event, modifiers) = split_modifiers(name);
+    let scope = modifiers.replace(|letter| !"ukhGI".contains(letter), "");
+    format!("{event}:{scope}")
 }
 
 #[cfg(test)]

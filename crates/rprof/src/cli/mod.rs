@@ -13,6 +13,7 @@
 //! | `reading` | commands that read recordings, and their filters |
 //! | `symbols` | symbol lookup and demangling |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
+//! | `groups` | the list of commands in `rprof --help` |
 //! | `short_help` | the help text of `-h` |
 //! | `suggested` | values that shells complete |
 //! | `time_span` | time ranges relative to the start or end of a recording |
@@ -30,6 +31,7 @@ mod extras;
 mod filters;
 mod flamegraph;
 mod gate;
+mod groups;
 #[cfg(test)]
 mod help_tests;
 mod html;

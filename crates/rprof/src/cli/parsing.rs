@@ -10,7 +10,7 @@ use rprof_export::clean::brief;
 
 use super::{
     Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, HtmlArgs, RecordArgs, ReportArgs,
-    STYLES, ScriptArgs, StatArgs, elsewhere, short_help, values,
+    STYLES, ScriptArgs, StatArgs, elsewhere, groups, short_help, values,
 };
 use crate::named_input::is_input_or_no_command;
 use crate::output::check_standard_output;
@@ -179,13 +179,14 @@ fn part_registers(arguments: &mut [OsString]) -> bool {
 
 /// Builds the command line for help, manual pages and completions.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    let command = Cli::command()
         .mut_subcommand("flamegraph", drawing_words)
         .mut_subcommand("html", drawing_words)
         .mut_subcommand("stat", stat_words)
         .mut_subcommand("script", script_words)
         .mut_subcommand("push", push_words)
-        .mut_subcommand("annotate", annotate_words)
+        .mut_subcommand("annotate", annotate_words);
+    groups::with_groups(command)
 }
 
 /// Returns the names of commands that read other tools' profiles, including folded stacks: their
