@@ -249,7 +249,9 @@ impl<'p> StackMatcher<'p> {
             return false;
         }
         self.more.iter().all(|(set, has_to)| {
-            let mut functions = profile.functions_of(outer).chain(profile.functions_of(inner));
+            let mut functions = profile
+                .functions_of(outer)
+                .chain(profile.functions_of(inner));
             let is_in = |id: FunctionId| set.get(id.0 as usize).copied().unwrap_or(false);
             functions.any(is_in) == *has_to
         })

@@ -9,7 +9,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "stat", "demo"]),
     (
         "Look at a recording",
-        &["report", "flamegraph", "html", "annotate", "script", "header"],
+        &[
+            "report",
+            "flamegraph",
+            "html",
+            "annotate",
+            "script",
+            "header",
+        ],
     ),
     ("Compare", &["diff", "gate"]),
     ("Share", &["collapse", "export", "push"]),

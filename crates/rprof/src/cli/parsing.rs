@@ -12,8 +12,8 @@ use super::{
     Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, HtmlArgs, RecordArgs, ReportArgs,
     STYLES, ScriptArgs, StatArgs, elsewhere, groups, short_help, values,
 };
-use crate::named_input::is_input_or_no_command;
-use crate::output::check_standard_output;
+use crate::input::named_input::is_input_or_no_command;
+use crate::terminal::output::check_standard_output;
 
 impl Cli {
     /// Parses the arguments of this process. Exits with status 2 if they are invalid.

@@ -1,0 +1,396 @@
+//! `rprof diff`, and the parts it shares with `rprof gate`.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use rprof_analysis::Options;
+use rprof_export::diff::{DiffOptions, Environment, Hidden, SortBy, folded, svg, words};
+use rprof_export::svg::SvgOptions;
+use rprof_profile::compare::{
+    CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, compare,
+};
+use rprof_profile::{Keys, Profile};
+
+use crate::Outcome;
+use crate::cli::{
+    DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
+};
+use crate::input::nothing_found;
+use crate::input::recordings::{
+    Callee, Input, Symbols, check_events, check_waits, open_input, warn,
+};
+use crate::input::run_folders::with_recordings_of_folders;
+use crate::terminal;
+use crate::terminal::output::{Output, write_to};
+use crate::terminal::pager::show;
+use crate::terminal::wants_color;
+use crate::wording::comparison_reports::{self, Reports};
+use crate::wording::environments::{RecordedOn, reservations};
+use crate::wording::messages::{Failure, say};
+
+/// Exit status of a gate that found a regression.
+const REGRESSED: u8 = 3;
+
+/// Exit status of a strict gate without a verdict.
+pub(crate) const INCONCLUSIVE: u8 = 4;
+
+pub(crate) fn run(args: &DiffArgs) -> Outcome {
+    let is_number = |path: &Path| path.to_str().is_some_and(|text| text.parse::<u8>().is_ok());
+    if let Some(number) = args.shown.output.as_deref().filter(|path| is_number(path)) {
+        let message = format!(
+            "-o {0} is the SVG to write, not a sort column as in perf: sort with `-s delta`, or \
+             write the SVG with `-o ./{0}`",
+            number.display()
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    let [old, new] = paths(args)?;
+    let request = Request {
+        judging: &args.judging,
+        shown: &args.shown,
+        filter: &args.filter,
+        events: &args.event,
+        waits: Some(&args.waits),
+        quiet: args.quiet,
+        design: match args.paired {
+            true => Design::Paired,
+            false => Design::Independent,
+        },
+        limit: args.judging.fail_above,
+        labels: None,
+        told: &args.told,
+        name: None,
+    };
+    request.run(&old, &new)
+}
+
+pub(crate) struct Request<'a> {
+    pub(crate) judging: &'a JudgingArgs,
+    pub(crate) shown: &'a ShownArgs,
+    pub(crate) filter: &'a FilterArgs,
+    pub(crate) events: &'a [String],
+    /// Wait options; `None` for `gate`.
+    pub(crate) waits: Option<&'a WaitArgs>,
+    pub(crate) quiet: bool,
+    pub(crate) design: Design,
+    /// Change that fails the comparison; `None` only shows it.
+    pub(crate) limit: Option<f64>,
+    /// Names for sides whose files have none.
+    pub(crate) labels: Option<Labels>,
+    pub(crate) told: &'a ToldArgs,
+    /// Default name in reports; `None` for `diff`.
+    pub(crate) name: Option<&'a str>,
+}
+
+pub(crate) struct Labels(pub(crate) [PathBuf; 2]);
+
+impl Request<'_> {
+    /// Compares the recordings, prints the result, and returns the exit status.
+    pub(crate) fn run(&self, old: &[PathBuf], new: &[PathBuf]) -> Outcome {
+        comparison_reports::check(self.told)?;
+        let output = self
+            .shown
+            .output
+            .as_deref()
+            .map(Output::prepare)
+            .transpose()?;
+        let mut sides = self.read([old, new])?;
+        if let Some(Labels(labels)) = &self.labels {
+            for (side, label) in sides.iter_mut().zip(labels) {
+                for profile in &mut side.profiles {
+                    profile.source.clone_from(label);
+                }
+            }
+        }
+        let options = CompareOptions {
+            reservations: reservations(sides.each_ref().map(SideFiles::machines), self.judging.per),
+            stacks: self.shown.folded || output.is_some(),
+            ..self.options()
+        };
+        let environments = (sides.each_ref()).map(|side| RecordedOn::environments(&side.machines));
+        let [before, after] = sides.map(|side| side.profiles);
+        let diff = compare(&before, &after, &options).map_err(|error| not_compared(&error))?;
+        let takes_stdout = self.shown.output.as_deref() == Some(Path::new("-"));
+        if self.shown.folded {
+            write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?;
+        } else if !takes_stdout {
+            self.print(&diff, environments)?;
+        }
+        if let Some(output) = output {
+            self.draw(&diff, output)?;
+        }
+        let status = self.limit.map_or(0, |limit| self.gate(&diff, limit));
+        let reports = Reports {
+            told: self.told,
+            name: self.report_name(),
+            plans: self.limit.is_some(),
+            filter: self.filter,
+            events: self.events,
+            new: new.first().map(PathBuf::as_path),
+        };
+        reports.write(&diff)?;
+        Ok(status)
+    }
+
+    pub(crate) fn options(&self) -> CompareOptions {
+        let judging = self.judging;
+        CompareOptions {
+            weigh_by: self.filter.weight(),
+            work: judging.per.unwrap_or_default(),
+            fold_generics: judging.fold_generics,
+            design: self.design,
+            noise: judging.noise,
+            threshold: self.limit.unwrap_or(CompareOptions::default().threshold),
+            min_share: judging.min_share,
+            q: judging.q,
+            correction: judging.correction.into(),
+            wanted: judging.wanted,
+            rules: GateRules {
+                scope: match judging.scope {
+                    ScopeArg::All => Scope::All,
+                    ScopeArg::Total => Scope::Program,
+                    ScopeArg::Own => Scope::Own,
+                    ScopeArg::Inclusive => Scope::Inclusive,
+                },
+                only: judging.only.clone(),
+                allow: judging.allow.clone(),
+            },
+            ..CompareOptions::default()
+        }
+    }
+
+    /// Reads recordings in parallel, because one mostly keeps a single thread busy.
+    pub(crate) fn read<const N: usize>(
+        &self,
+        sides: [&[PathBuf]; N],
+    ) -> Result<[SideFiles; N], Failure> {
+        let symbols = self.filter.symbols.symbols(false, self.quiet)?;
+        let options = Options {
+            filter: self.filter.filter(self.events),
+            ..Options::default()
+        };
+        let options = match self.waits {
+            Some(waits) => waits.choose(options)?,
+            None => options,
+        };
+        let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
+        let threads = rprof_parallel::available();
+        let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
+            let of_each = some
+                .iter()
+                .map(|path| self.read_run(path, &options, &symbols));
+            of_each.collect::<Vec<_>>()
+        });
+        symbols.finish();
+        let mut read = read.into_iter().flatten();
+        let mut found = [const { SideFiles::NONE }; N];
+        for (side, paths) in found.iter_mut().zip(sides) {
+            for (path, run) in paths.iter().zip(read.by_ref()) {
+                let (profile, machine) = run?;
+                let path = std::slice::from_ref(path);
+                nothing_found::check(&profile, path, self.filter, &options.filter)?;
+                let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
+                warn(&profile, self.quiet);
+                side.profiles.push(profile);
+                side.machines.extend(machine);
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_run(
+        &self,
+        path: &Path,
+        options: &Options,
+        symbols: &Symbols,
+    ) -> Result<(Profile, Option<RecordedOn>), Failure> {
+        Ok(match open_input(path)? {
+            Input::Foreign(text) => {
+                let mut profile = text.profile(&Keys::FUNCTIONS, options, &symbols.budget)?;
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, None)
+            }
+            Input::Recording(data) => {
+                check_events(&data, &options.filter.events)?;
+                let options = Options {
+                    filter: self.filter.with_times_of(&options.filter, &data)?,
+                    inlined: true,
+                    ..options.clone()
+                };
+                check_waits(&data, &options)?;
+                let machine = RecordedOn::of(&data);
+                let mut profile = symbols.analyse(&data, &options);
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, Some(machine))
+            }
+        })
+    }
+
+    fn print(
+        &self,
+        diff: &ProfileDiff,
+        environments: [Vec<Environment>; 2],
+    ) -> Result<(), Failure> {
+        let (shown, format) = (&self.shown, self.shown.format);
+        let is_terminal = io::stdout().is_terminal();
+        let options = DiffOptions {
+            sort: match shown.sort {
+                DiffSort::Delta => SortBy::Change,
+                DiffSort::Own => SortBy::Own,
+                DiffSort::Total => SortBy::Total,
+                DiffSort::Name => SortBy::Name,
+            },
+            all: shown.all,
+            limit: match shown.limit {
+                Some(0) => None,
+                Some(limit) => Some(limit),
+                None => (is_terminal && format.is_for_people).then_some(ROWS_ON_TERMINAL),
+            },
+            bare: self.quiet,
+            plans: self.limit.is_some(),
+            name: self.report_name(),
+            color: wants_color(shown.color),
+            width: terminal::width().filter(|_| !shown.wide),
+            rest,
+            environments,
+        };
+        show(|out| Ok((format.write)(diff, &options, out)?))
+    }
+
+    /// Returns the name for reports; `None` if the comparison has none.
+    fn report_name(&self) -> Option<String> {
+        self.told.name.as_deref().or(self.name).map(str::to_owned)
+    }
+
+    fn draw(&self, diff: &ProfileDiff, output: Output) -> Result<(), Failure> {
+        let title = match &self.shown.title {
+            Some(title) => title.clone(),
+            None => {
+                let of = |paths: &[PathBuf]| {
+                    let first = paths.first().map(|path| path.display().to_string());
+                    let more = if paths.len() > 1 { "…" } else { "" };
+                    format!("{}{more}", first.unwrap_or_default())
+                };
+                format!("{} against {}", of(&diff.new.paths), of(&diff.old.paths))
+            }
+        };
+        let options = SvgOptions {
+            title,
+            ..SvgOptions::default()
+        };
+        let path = output.path().map(Path::to_owned);
+        let mut left_out = None;
+        output.write(|out| {
+            left_out = svg::write(diff, &options, out)?;
+            Ok(())
+        })?;
+        if let (Some(path), false) = (path, self.quiet) {
+            say(format_args!("wrote {}", path.display()));
+        }
+        if let (Some(left_out), false) = (left_out, self.quiet) {
+            say(left_out);
+        }
+        Ok(())
+    }
+
+    /// Returns the exit status. Prints the reason if the gate fails or has no verdict.
+    fn gate(&self, diff: &ProfileDiff, limit: f64) -> u8 {
+        let limit = limit * 100.0;
+        match diff.gate() {
+            Gate::Passed => 0,
+            Gate::Regressed => {
+                say(format_args!(
+                    "failed above {limit} %: {}",
+                    words::headline(diff)
+                ));
+                REGRESSED
+            }
+            Gate::Inconclusive => {
+                say(format_args!(
+                    "no verdict for the limit of {limit} %: {}",
+                    words::open_question(diff)
+                ));
+                if self.judging.strict { INCONCLUSIVE } else { 0 }
+            }
+        }
+    }
+}
+
+fn rest(count: usize, why: Hidden) -> String {
+    match (why, count) {
+        (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
+        (Hidden::Callers, 1) => "1 caller changed because of these, not shown (--all)".into(),
+        (Hidden::Callers, _) => {
+            format!("{count} callers changed because of these, not shown (--all)")
+        }
+        (Hidden::NothingSure, 1) => {
+            "1 function without a significant change, not shown (--all)".into()
+        }
+        (Hidden::NothingSure, _) => {
+            format!("{count} functions without a significant change, not shown (--all)")
+        }
+    }
+}
+
+const ROWS_ON_TERMINAL: usize = 30;
+
+fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
+    // As in perf, a single file is the old side.
+    let or = |file: &Option<PathBuf>, default: &str| {
+        vec![file.clone().unwrap_or_else(|| default.into())]
+    };
+    let [old, new] = match args.base.is_empty() {
+        true => [
+            or(&args.old_file, "perf.data.old"),
+            or(&args.new_file, "perf.data"),
+        ],
+        false => [args.base.clone(), args.new.clone()],
+    };
+    Ok([
+        with_recordings_of_folders(&old)?,
+        with_recordings_of_folders(&new)?,
+    ])
+}
+
+/// Runs of one side, and the machines that recorded them.
+pub(crate) struct SideFiles {
+    pub(crate) profiles: Vec<Profile>,
+    machines: Vec<RecordedOn>,
+}
+
+impl SideFiles {
+    const NONE: SideFiles = SideFiles {
+        profiles: Vec::new(),
+        machines: Vec::new(),
+    };
+
+    fn machines(&self) -> &[RecordedOn] {
+        &self.machines
+    }
+}
+
+/// Returns the failure of a comparison, with its remedy.
+pub(crate) fn not_compared(error: &CompareError) -> Failure {
+    let remedy = match error {
+        CompareError::OtherEvent { .. } => {
+            "; choose one that both have with --event, or record both with the same -e"
+        }
+        CompareError::NoSamples { .. } => {
+            "; record for longer or with a higher -F, and check the filters"
+        }
+        CompareError::NoWork { .. } => {
+            "; --per second needs recordings with timestamps, --per N sets the amount of work"
+        }
+        CompareError::Statistics(_) => "; --paired needs the same number of runs on both sides",
+        _ => "",
+    };
+    let status = match error {
+        CompareError::NoSamples { .. } => 1,
+        _ => 2,
+    };
+    Failure::with_status(status, anyhow::anyhow!("{error}{remedy}"))
+}

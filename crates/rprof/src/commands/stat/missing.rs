@@ -1,0 +1,89 @@
+//! Reports events that could not be counted.
+
+use rprof_counting::{EventState, Part, Per};
+use rprof_perf_event::errno::is_missing_event;
+
+use super::job::Job;
+use super::reasons::reason;
+use super::runs::{Measured, Side, command_text, ended};
+use crate::wording::messages::say;
+
+/// Prints uncounted events and failed runs.
+pub(super) fn explain(job: &Job, measured: &Measured) {
+    // Both sides count the same way.
+    if let Some(side) = measured.sides.first() {
+        lines(side).iter().for_each(say);
+    }
+    for side in &measured.sides {
+        if let (Some(first), false) = (side.left_out.first(), side.runs.is_empty()) {
+            let runs = side.left_out.len();
+            let name = command_text(&side.command);
+            say(format_args!(
+                "{runs} of {} runs of `{name}` failed ({}) and are not counted",
+                runs + side.runs.len(),
+                ended(*first)
+            ));
+        }
+    }
+    let failed = measured.last_status.filter(|status| !status.success());
+    let is_shown = measured.sides.iter().all(|side| side.left_out.is_empty());
+    if let Some(status) = failed.filter(|_| job.commands.len() == 1 && is_shown) {
+        match status.code() {
+            Some(code) => say(format_args!("the command ended with exit status {code}")),
+            None => say(format_args!("the command was {}", ended(status))),
+        }
+    }
+}
+
+fn lines(side: &Side) -> Vec<String> {
+    let mut lines: Vec<String> = side.notices.iter().map(ToString::to_string).collect();
+    let (mut absent, mut hidden) = (Vec::new(), Vec::new());
+    for event in &side.events {
+        match &event.state {
+            EventState::Refused(error) if is_missing_event(error.errno) => {
+                absent.push(event.name.as_str());
+            }
+            EventState::KernelOnly { .. } => hidden.push(event.event.describe()),
+            EventState::Counted => {}
+            _ => lines.push(format!("not counted: `{}`: {}", event.name, reason(event))),
+        }
+    }
+    if !absent.is_empty() {
+        lines.push(format!(
+            "not available: {}: this machine has no such counters, or hides them, as virtual \
+             machines often do",
+            absent.join(", ")
+        ));
+    }
+    if !hidden.is_empty() {
+        lines.push(format!(
+            "not available: {}: kernel events need `sysctl kernel.perf_event_paranoid=1` or \
+             CAP_PERFMON",
+            hidden.join(", ")
+        ));
+    }
+    for (index, event) in side.events.iter().enumerate() {
+        let counts = || {
+            side.runs
+                .iter()
+                .filter_map(|run| run.counts.table(Per::All).count(Part::All, index))
+        };
+        if let Some(error) = counts().find_map(|count| count.failure) {
+            lines.push(format!("not counted: `{}`: {error}", event.name));
+        } else if let Some(count) = counts().find(|count| count.value().is_none()) {
+            lines.push(format!(
+                "not counted: `{}` had a counter for only {:.1} % of the time; count fewer events \
+                 at once",
+                event.name,
+                count.share() * 100.0
+            ));
+        }
+    }
+    if !side.events.is_empty() && !side.events.iter().any(|event| event.state.is_counted()) {
+        lines.push(
+            "no event could be counted; time and memory come from the kernel's process accounting"
+                .to_owned(),
+        );
+    }
+    lines
+}

@@ -1,0 +1,175 @@
+//! Failure of commands that find no samples: one wording and one exit status.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use rprof_export::clean::brief;
+use rprof_export::verdict::findings;
+use rprof_profile::waits::WAITS;
+use rprof_profile::{Filter, Profile};
+
+use crate::cli::FilterArgs;
+use crate::input::similar_names;
+use crate::wording::messages::Failure;
+use crate::wording::remedies;
+
+/// Fails if a profile is empty: the filters reject all samples, or there were none.
+///
+/// # Errors
+///
+/// The profile has no samples. The message names the given filters.
+pub(crate) fn check(
+    profile: &Profile,
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    filter: &Filter,
+) -> Result<(), Failure> {
+    if profile.main_event().is_some() {
+        return Ok(());
+    }
+    let given = given(args, filter);
+    let message = match given.is_empty() {
+        true => nothing_recorded(profile, paths),
+        false => {
+            // Read warnings, and patterns without a match.
+            let mut causes = profile.quality.warnings.clone();
+            causes.extend(similar_names::unmatched(profile, filter));
+            let mut seen = BTreeSet::new();
+            causes.retain(|cause| seen.insert(cause.clone()));
+            nothing_left(&given, &causes, paths)
+        }
+    };
+    Err(anyhow::anyhow!(message).into())
+}
+
+/// Returns the failure of filters that reject all samples; `None` without filters.
+pub(crate) fn by_filters(paths: &[PathBuf], args: &FilterArgs, filter: &Filter) -> Option<Failure> {
+    let given = given(args, filter);
+    (!given.is_empty()).then(|| anyhow::anyhow!(nothing_left(&given, &[], paths)).into())
+}
+
+pub(crate) fn without_samples(paths: &[PathBuf]) -> Failure {
+    anyhow::anyhow!(nothing_recorded(&Profile::default(), paths)).into()
+}
+
+/// Returns true if the arguments can reject samples, apart from events.
+pub(crate) fn has_filters(args: &FilterArgs, filter: &Filter) -> bool {
+    let filter = Filter {
+        events: Vec::new(),
+        ..filter.clone()
+    };
+    !given(args, &filter).is_empty()
+}
+
+/// A given filter, and the command that lists its possible values.
+struct Given {
+    flag: String,
+    listed_by: &'static str,
+}
+
+const MAX_VALUES: usize = 8;
+
+fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
+    let mut given = Vec::new();
+    let mut add = |flag: &str, values: Vec<String>, listed_by| {
+        if !values.is_empty() {
+            let rest = if values.len() > MAX_VALUES {
+                ",…"
+            } else {
+                ""
+            };
+            let values = values[..values.len().min(MAX_VALUES)].join(",");
+            let flag = format!("{flag} {values}{rest}");
+            given.push(Given { flag, listed_by });
+        }
+    };
+    fn texts(values: &[impl Display]) -> Vec<String> {
+        let values = values.iter();
+        values.map(|value| brief(&value.to_string())).collect()
+    }
+    const BY_FUNCTION: &str = "`rprof report` lists functions and objects";
+    add(
+        "--comm",
+        texts(&filter.comms),
+        "`rprof report --sort comm` lists thread names",
+    );
+    add(
+        "--pid",
+        texts(&filter.pids),
+        "`rprof report --sort pid` lists processes",
+    );
+    add(
+        "--tid",
+        texts(&filter.tids),
+        "`rprof report --sort tid` lists threads",
+    );
+    add(
+        "--cpu",
+        texts(&filter.cpus),
+        "`rprof script -F cpu,time,event` lists the CPU of each sample",
+    );
+    // --reason implies the event of waits.
+    let is_chosen = |event: &&String| filter.reasons.is_empty() || *event != WAITS;
+    let events: Vec<&String> = filter.events.iter().filter(is_chosen).collect();
+    add(
+        "--event",
+        texts(&events),
+        "`rprof header` lists events, which may be without samples",
+    );
+    add("--dso", texts(&filter.objects), BY_FUNCTION);
+    add("--symbol", texts(&filter.symbols), BY_FUNCTION);
+    add("--focus", texts(&args.focus), BY_FUNCTION);
+    add("--callers", texts(&args.callers), BY_FUNCTION);
+    add(
+        "--reason",
+        texts(&filter.reasons),
+        "`rprof report --off-cpu` lists reasons",
+    );
+    let time = args.time.filter(|_| filter.time.is_some());
+    add(
+        "--time",
+        time.iter().map(ToString::to_string).collect(),
+        "`rprof script -F time,event` lists the time of each sample",
+    );
+    given
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = (paths.iter().take(MAX_VALUES))
+        .map(|path| match path.as_os_str() == "-" {
+            true => "standard input".to_owned(),
+            false => brief(&path.display().to_string()),
+        })
+        .collect();
+    let rest = if paths.len() > MAX_VALUES {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{}{rest}", names.join(", "))
+}
+
+fn nothing_left(given: &[Given], causes: &[String], paths: &[PathBuf]) -> String {
+    let flags: Vec<&str> = given.iter().map(|given| &*given.flag).collect();
+    let why = match (causes.is_empty(), given.first()) {
+        (false, _) | (_, None) => causes.join("; "),
+        (true, Some(first)) => first.listed_by.to_owned(),
+    };
+    format!(
+        "the filters leave no sample of {}: none passes {}; {why}",
+        names(paths),
+        flags.join(" and ")
+    )
+}
+
+fn nothing_recorded(profile: &Profile, paths: &[PathBuf]) -> String {
+    let causes = findings(profile);
+    let causes: Vec<String> = causes.iter().map(remedies::of_finding).collect();
+    let causes = match causes.is_empty() {
+        true => "nothing was sampled; record for longer, at a higher rate (-F), or waits as well (`rprof record --off-cpu`)"
+            .to_owned(),
+        false => causes.join("; "),
+    };
+    format!("{} has no samples: {causes}", names(paths))
+}

@@ -1,0 +1,439 @@
+//! Opens recordings; settings shared by all reading commands.
+
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rprof_analysis::Options;
+use rprof_export::{Content, ExportOptions, SampleLabel};
+use rprof_import::{Detected, Opened, ReadingBudget};
+use rprof_output::PrivateCache;
+use rprof_perfdata::PerfData;
+use rprof_profile::pattern::matches_function;
+use rprof_profile::waits::WAITS;
+use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
+use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
+
+use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
+use crate::input::downloads::Downloads;
+use crate::input::named_input::look_at;
+use crate::input::not_shown;
+use crate::input::nothing_found;
+use crate::input::other_formats::ForeignProfile;
+use crate::input::similar_names;
+use crate::wording::messages::{Failure, say};
+use crate::wording::recording_facts;
+use crate::wording::remedies;
+use crate::wording::remedies::FOR_MISSING_WAITS;
+
+pub(crate) enum Input {
+    Recording(Box<PerfData>),
+    Foreign(Box<ForeignProfile>),
+}
+
+/// Like [`open_input`], for commands that need a recording.
+pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
+    match open_input(path)? {
+        Input::Recording(data) => Ok(*data),
+        Input::Foreign(text) => Err(text.is_no_recording()),
+    }
+}
+
+/// Opens a recording or another tool's profile. `-` and named pipes are streams.
+pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
+    if path == Path::new("-") {
+        return open_stream(io::stdin().lock(), Path::new("standard input"));
+    }
+    // A shell turns `-i <(COMMAND)` into a named pipe.
+    if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
+        let cannot = || format!("cannot read {}", path.display());
+        let pipe = std::fs::File::open(path).with_context(cannot)?;
+        return open_stream(pipe, path);
+    }
+    if let Some(opened) = look_at(path) {
+        let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
+        // Recordings are mapped, unless compressed.
+        if opened.is_compressed() || *opened.detected() != Detected::Other {
+            return of_opened(opened, path);
+        }
+    }
+    let data = PerfData::open(path).map_err(|error| match &error {
+        rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+        _ => anyhow::Error::msg(remedies::of_unreadable(&error)).into(),
+    })?;
+    Ok(Input::Recording(Box::new(data)))
+}
+
+fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
+    let opened = Opened::new(stream).with_context(|| format!("cannot read {}", name.display()))?;
+    of_opened(opened, name)
+}
+
+fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
+    if let Detected::Refused(why) = opened.detected() {
+        return Err(anyhow::anyhow!("{} {why}", name.display()).into());
+    }
+    match ForeignProfile::of_opened(opened, name) {
+        Ok(text) => Ok(Input::Foreign(Box::new(text))),
+        Err(opened) => {
+            let data =
+                PerfData::read(opened.into_stream(), name).map_err(|error| match &error {
+                    rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+                    _ => error.into(),
+                })?;
+            Ok(Input::Recording(Box::new(data)))
+        }
+    }
+}
+
+/// Returns the failure for a file of unknown format.
+fn neither(error: &rprof_perfdata::Error) -> Failure {
+    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
+        of the Firefox Profiler, speedscope or gperftools";
+    anyhow::anyhow!("{error}, nor {formats}").into()
+}
+
+impl FilterArgs {
+    pub(crate) fn filter(&self, events: &[String]) -> Filter {
+        Filter {
+            comms: self.comm.clone(),
+            pids: self.tasks.pid.clone(),
+            tids: self.tasks.tid.clone(),
+            cpus: self
+                .tasks
+                .cpu
+                .iter()
+                .flat_map(|list| list.0.clone())
+                .collect(),
+            events: events.to_vec(),
+            // Times relative to the start or end are resolved once the recording is open.
+            time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
+            objects: self.dso.clone(),
+            symbols: self.symbol.clone(),
+            // Stacks without the function have no callers of it.
+            focus: [&*self.focus, &*self.callers].concat(),
+            reasons: Vec::new(),
+        }
+    }
+}
+
+impl SampleFilterArgs {
+    pub(crate) fn weight(&self) -> WeighBy {
+        match self.weight {
+            Some(WeightArg::Samples) => WeighBy::Samples,
+            Some(WeightArg::Period) | None => WeighBy::Period,
+        }
+    }
+
+    /// Cuts stacks at the functions of --callers, if given.
+    pub(crate) fn cut_to_callers(&self, profile: Profile, callee: Callee) -> Profile {
+        let is_callee = |function: &Function| {
+            let name = function.name.as_deref();
+            name.is_ok_and(|name| self.callers.iter().any(|p| matches_function(p, name)))
+        };
+        match self.callers.is_empty() {
+            true => profile,
+            false => callers_of(&profile, is_callee, callee == Callee::Kept),
+        }
+    }
+
+    /// Returns the filter with times of the recording's clock.
+    pub(crate) fn with_times_of(
+        &self,
+        filter: &Filter,
+        data: &PerfData,
+    ) -> Result<Filter, Failure> {
+        let mut filter = filter.clone();
+        if let Some(span) = self.time {
+            let samples = (data.features().sample_time()).filter(|(_, last)| *last > 0);
+            let time = span.resolve(samples).ok_or_else(|| {
+                let message = format!(
+                    "{} does not store the times of its first and last samples: it is a stream, or \
+                     was cut short; give --time in seconds, as `rprof script` prints them",
+                    data.path().display()
+                );
+                Failure::with_status(2, anyhow::anyhow!(message))
+            })?;
+            filter.time = Some(time);
+        }
+        Ok(filter)
+    }
+}
+
+impl InputArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            filter: self.filter.filter(&self.event),
+            ..Options::default()
+        }
+    }
+
+    /// Returns the options for an export with this content.
+    pub(crate) fn options_for(&self, content: Content, export: &ExportOptions) -> Options {
+        let by_thread = export.labels.iter().any(|label| label.is_by_thread());
+        let by_cpu = export.labels.contains(&SampleLabel::Cpu);
+        Options {
+            addresses: matches!(content, Content::Addresses | Content::Samples),
+            inlined: true,
+            streams: content == Content::Samples || by_cpu,
+            by_thread: content == Content::Samples || by_thread,
+            ..self.options()
+        }
+    }
+
+    /// Reads, analyses and merges the inputs. `file` replaces the default input.
+    pub(crate) fn profile_and(
+        &self,
+        file: Option<PathBuf>,
+        options: &Options,
+        keys: &Keys,
+        of_callers: Callee,
+    ) -> Result<Profile, Failure> {
+        let paths = match file {
+            Some(file) => [&*self.input, &[file]].concat(),
+            None => self.paths(),
+        };
+        let filter = &self.filter;
+        let merged = read_merged(&paths, filter, options, keys, of_callers, self.quiet)?;
+        Ok(merged.profile)
+    }
+}
+
+/// Whether --callers keeps the called function in cut stacks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Callee {
+    /// The function is the leaf, for views of stacks.
+    Kept,
+    /// Its direct caller is the leaf, for views of functions.
+    Dropped,
+}
+
+pub(crate) struct Merged {
+    pub(crate) profile: Profile,
+    /// Recorded commands or targets, without duplicates.
+    pub(crate) subjects: Vec<String>,
+    /// Host and time of each recording.
+    pub(crate) places: Vec<Vec<String>>,
+    /// Machine and recorder of each recording.
+    pub(crate) facts: Vec<Vec<(String, String)>>,
+}
+
+/// Reads and merges recordings or profiles of other tools.
+///
+/// # Errors
+///
+/// An input cannot be read, or no sample passes the filters.
+pub(crate) fn read_merged(
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    options: &Options,
+    keys: &Keys,
+    of_callers: Callee,
+    quiet: bool,
+) -> Result<Merged, Failure> {
+    let merged = read_even_empty(paths, args, options, keys, of_callers, quiet)?;
+    nothing_found::check(&merged.profile, paths, args, &options.filter)?;
+    Ok(merged)
+}
+
+/// Reads like [`read_merged`], but accepts empty profiles, for `push --follow`.
+pub(crate) fn read_even_empty(
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    options: &Options,
+    keys: &Keys,
+    of_callers: Callee,
+    quiet: bool,
+) -> Result<Merged, Failure> {
+    let filter = &options.filter;
+    let (mut profiles, mut subjects) = (Vec::new(), Vec::new());
+    let (mut places, mut facts) = (Vec::new(), Vec::new());
+    let budget = args.symbols.reading_budget();
+    for path in paths {
+        match open_input(path)? {
+            Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
+            Input::Recording(data) => {
+                check_events(&data, &filter.events)?;
+                check_waits(&data, options)?;
+                not_shown::tell(&data, quiet);
+                let options = Options {
+                    by_thread: options.by_thread || keys.pid || keys.tid,
+                    by_line: keys.line,
+                    filter: args.with_times_of(filter, &data)?,
+                    ..options.clone()
+                };
+                profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
+                let subject = recording_facts::subject(&data);
+                if !subject.is_empty() && !subjects.contains(&subject) {
+                    subjects.push(subject);
+                }
+                places.push(recording_facts::place_and_time(&data));
+                facts.push(recording_facts::facts(&data));
+            }
+        }
+    }
+    let folded = profiles.iter().filter(|profile| profile.is_folded).count();
+    if folded > 0 && folded < profiles.len() {
+        let message = "cannot merge folded stacks and recordings: convert the recordings to folded \
+            stacks first with `rprof collapse`";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    let mut profile = merge(profiles);
+    let unmatched = similar_names::unmatched(&profile, filter);
+    profile.quality.warnings.extend(unmatched);
+    profile = args.cut_to_callers(profile, of_callers);
+    Ok(Merged {
+        profile,
+        subjects,
+        places,
+        facts,
+    })
+}
+
+/// Rejects an event name that the recording lacks.
+pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
+    for name in wanted {
+        let filter = Filter {
+            events: vec![name.clone()],
+            ..Filter::default()
+        };
+        let events = data.events().list();
+        if !events.iter().any(|e| filter.wants_event(&e.name)) {
+            let known: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
+            let message = format!(
+                "no event {name:?} in {}: it has {}",
+                data.path().display(),
+                known.join(", ")
+            );
+            let message = match name == WAITS {
+                true => format!("{message}; {FOR_MISSING_WAITS}"),
+                false => message,
+            };
+            return Err(anyhow::anyhow!(message).into());
+        }
+    }
+    Ok(())
+}
+
+/// Rejects a recording without waits, if only waits are shown.
+pub(crate) fn check_waits(data: &PerfData, options: &Options) -> Result<(), Failure> {
+    match options.waits.alone {
+        true => check_events(data, &[WAITS.to_owned()]),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn analyse(
+    data: &PerfData,
+    names: &SymbolArgs,
+    options: &Options,
+    quiet: bool,
+) -> Result<Profile, Failure> {
+    let symbols = names.symbols(options.by_line || options.addresses, quiet)?;
+    let profile = symbols.analyse(data, options);
+    symbols.finish();
+    Ok(profile)
+}
+
+/// Symbols for all recordings of a command. Shared images are read once.
+pub(crate) struct Symbols {
+    /// Memory budget for profiles of other tools.
+    pub(crate) budget: ReadingBudget,
+    symbolizer: Symbolizer,
+    downloads: Option<Downloads>,
+}
+
+impl Symbols {
+    pub(crate) fn analyse(&self, data: &PerfData, options: &Options) -> Profile {
+        rprof_analysis::analyse(data, &self.symbolizer, options)
+    }
+
+    pub(crate) fn finish(self) {
+        if let Some(downloads) = self.downloads {
+            downloads.print_summary();
+        }
+        // Freeing the symbol tables is slower than exiting, which follows soon.
+        std::mem::forget(self.symbolizer);
+    }
+}
+
+impl SymbolArgs {
+    /// Builds the symbolizer, with source lines only if needed.
+    pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
+        let downloads = self.downloads(quiet)?;
+        Ok(Symbols {
+            budget: self.reading_budget(),
+            symbolizer: self.symbolizer(lines, !self.no_located, downloads.as_ref()),
+            downloads,
+        })
+    }
+
+    /// Returns the memory budget for profiles of other tools.
+    pub(crate) fn reading_budget(&self) -> ReadingBudget {
+        (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
+    }
+
+    /// Builds the symbolizer. `lines` looks up source lines, which takes time; `locates` locates
+    /// functions without symbols.
+    pub(crate) fn symbolizer(
+        &self,
+        lines: bool,
+        locates: bool,
+        downloads: Option<&Downloads>,
+    ) -> Symbolizer {
+        self.symbolizer_builder(lines, locates, downloads).build()
+    }
+
+    pub(crate) fn symbolizer_builder(
+        &self,
+        lines: bool,
+        locates: bool,
+        downloads: Option<&Downloads>,
+    ) -> SymbolizerBuilder {
+        Symbolizer::builder()
+            .style(match self.demangle {
+                DemangleArg::Full => Style::Full,
+                DemangleArg::Short => Style::NoParameters,
+                DemangleArg::None => Style::Mangled,
+            })
+            .inlines(!self.no_inline)
+            .lines(lines)
+            .locates(locates)
+            .root(self.symfs.clone())
+            .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
+            .vmlinux(self.vmlinux.clone())
+            .kernel_cache(PrivateCache::of_user())
+            // A custom memory limit may find less, which must not be cached.
+            .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
+            .remote(downloads.map(Downloads::remote))
+    }
+
+    pub(crate) fn downloads(&self, quiet: bool) -> Result<Option<Downloads>, Failure> {
+        match self.debuginfod && !self.no_debuginfod {
+            true => Downloads::new(quiet).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Prints the warnings of a recording to stderr.
+pub(crate) fn warn(profile: &Profile, quiet: bool) {
+    if quiet {
+        return;
+    }
+    for warning in &profile.quality.warnings {
+        say(format_args!("warning: {warning}"));
+    }
+}
+
+/// Prints a note if other events with samples are hidden.
+pub(crate) fn tell_others(profile: &Profile, shown: usize, how: &str, quiet: bool) {
+    let others = (profile.events.iter().skip(shown + 1)).filter(|e| e.samples > 0);
+    if others.count() > 0 && !quiet {
+        let name = &profile.events[shown].name;
+        say(format_args!(
+            "only samples of {name} are {how}; choose others with --event"
+        ));
+    }
+}

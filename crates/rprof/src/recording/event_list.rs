@@ -1,0 +1,75 @@
+//! Parses `-e`, and explains errors in the list.
+
+use std::collections::BTreeSet;
+
+use rprof_events::{Event, EventError};
+
+use crate::recording::probes::ProgramFunctions;
+use crate::wording::messages::{Failure, say};
+
+/// Parses all values of `-e` as one list, so that group numbers are unique.
+pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
+    Event::parse_with(&lists.join(","), &ProgramFunctions).map_err(|error| match error {
+        // The syntax is right; the machine lacks tracefs.
+        EventError::Tracefs { .. } => Failure::from(error),
+        EventError::Unknown { .. } => {
+            let message = format!("{error}; `rprof list` shows all events");
+            Failure::with_status(2, anyhow::anyhow!(message))
+        }
+        error => Failure::with_status(2, error),
+    })
+}
+
+/// Warns of probes that new threads and processes do not inherit.
+pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
+    let events = match lists.is_empty() {
+        true => Vec::new(),
+        false => parse(lists)?,
+    };
+    for event in events.iter().filter(|event| !event.is_inherited()) {
+        say(format!(
+            "event `{event}`: threads and processes that start later are not recorded: the kernel \
+             does not inherit probes on a file; -a records all"
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
+    if events.is_empty() {
+        return Err(usage(format!(
+            "--filter {filter} has no event before it: put it after the -e with its tracepoints"
+        )));
+    }
+    for event in events {
+        // A sample must pass both filters.
+        let whole = match event.filter() {
+            Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
+            None => filter.to_owned(),
+        };
+        let filtered = event.clone().with_filter(&whole);
+        *event = filtered.ok_or_else(|| {
+            usage(format!(
+                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` lists \
+                 them"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// Warns of event options without effect, once per option.
+pub(crate) fn warn_of_ignored(events: &[Event]) {
+    let mut warned = BTreeSet::new();
+    for event in events {
+        for part in event.ignored_when_sampled() {
+            if warned.insert(part) {
+                say(format!("event `{event}`: {part}"));
+            }
+        }
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}

@@ -1,0 +1,494 @@
+//! The closing summary of a recording.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use indicatif::{BinaryBytes, HumanCount};
+use rprof_cpu_time::CpuTime;
+use rprof_export::clean::brief;
+use rprof_export::verdict::{Finding, on_cpu_time};
+use rprof_output::Whereabouts;
+use rprof_perfdata::AuxTally;
+use rprof_recorder::{
+    Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary,
+    Throttling,
+};
+use rprof_sampler::Degradation;
+
+use crate::recording::rights::hidden_by;
+use crate::recording::waits::{run_delay, thread_time};
+use crate::wording::messages::say;
+use crate::wording::remedies;
+
+/// Prints the results and losses of a recording. `program` is the recorded program, if any.
+pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
+    lines(summary, program).iter().for_each(say);
+}
+
+fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let duration = summary.duration.as_secs_f64();
+    let samples = match summary.samples {
+        1 => "1 sample".to_owned(),
+        n => format!("{} samples", HumanCount(n)),
+    };
+    let events = summary.events.join(", ");
+    match &summary.files[..] {
+        // Each file is reported below.
+        [] if !summary.moved.is_empty() => {
+            lines.push(format!("{samples} of {events} in {duration:.3} s"));
+        }
+        [] => lines.push(format!(
+            "{samples} of {events} in {duration:.3} s, in {} ({})",
+            summary.path.display(),
+            BinaryBytes(summary.file_bytes)
+        )),
+        [.., last] => lines.push(format!(
+            "{samples} of {events} in {duration:.3} s; {} kept, the last is {} ({})",
+            files(summary.files.len()),
+            last.display(),
+            BinaryBytes(summary.file_bytes)
+        )),
+    }
+    if let Some(time) = &summary.thread_time {
+        let ring = summary.loss_advice.as_ref().and_then(larger_ring);
+        lines.extend(thread_time(summary.waits, time, ring));
+    }
+    lines.extend(summary.run_delay.as_ref().map(run_delay));
+    lines.extend(summary.moved.iter().map(moved));
+    loss_lines(summary, &mut lines);
+    if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {
+        let findings = on_cpu_time(time);
+        let told = |found: &Finding| {
+            summary.thread_time.is_some() && matches!(found, Finding::Waited { .. })
+        };
+        let untold = findings.iter().filter(|found| !told(found));
+        lines.extend(untold.map(remedies::of_finding));
+    }
+    if let Some(stacks) = &summary.stacks {
+        stack_lines(stacks, &mut lines);
+    }
+    if let Some(trace) = &summary.trace {
+        lines.push(traced(trace));
+    }
+    if let Some(throttling) = &summary.throttling {
+        lines.push(throttled(throttling));
+    }
+    let late_steps = |step: &&Degradation| {
+        matches!(
+            step,
+            Degradation::CpuLost { .. }
+                | Degradation::CpuCame { .. }
+                | Degradation::CounterFailed { .. }
+        )
+    };
+    for step in summary.degradations.iter().filter(late_steps) {
+        lines.push(step.to_string());
+    }
+    for notice in &summary.notices {
+        lines.push(noticed(notice));
+    }
+    for (limit, times) in summary.limits.iter() {
+        lines.push(limited(limit, times));
+    }
+    if summary.late > 0 {
+        let late = HumanCount(summary.late);
+        lines.push(format!("{late} records are out of order in the file"));
+    }
+    if summary.damaged_bytes > 0 {
+        lines.push(format!(
+            "skipped {} bytes of a ring buffer that are not valid records; please report this",
+            HumanCount(summary.damaged_bytes)
+        ));
+    }
+    if !summary.left_running.is_empty() {
+        let some: Vec<_> = (summary.left_running.iter().take(5))
+            .map(ToString::to_string)
+            .collect();
+        let more = if summary.left_running.len() > 5 {
+            ", …"
+        } else {
+            ""
+        };
+        let left = match summary.left_running.len() {
+            1 => "1 process started by the command still runs and is".to_owned(),
+            n => format!("{n} processes started by the command still run and are"),
+        };
+        lines.push(format!(
+            "{left} no longer recorded: {}{more}",
+            some.join(", ")
+        ));
+    }
+    if summary.samples + summary.waits == 0 && summary.lost_samples() == 0 {
+        let not_counted = |step: &Degradation| matches!(step, Degradation::CounterFailed { .. });
+        let why = program.and_then(hidden_by).unwrap_or_else(|| {
+            match summary.degradations.iter().any(not_counted) {
+                true => "the event was not counted, see above".to_owned(),
+                false => without_samples(summary.cpu_time.as_ref()),
+            }
+        });
+        lines.push(format!("no samples: {why}"));
+    }
+    lines
+}
+
+/// Words a file that another program renamed, deleted or replaced.
+fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
+    let path = path.display();
+    match now {
+        Whereabouts::Deleted => format!(
+            "{path} was deleted during recording: its data is lost; any file there now is not of \
+             this recording"
+        ),
+        Whereabouts::Moved(to) => format!(
+            "{path} was renamed to {} during recording, and holds the data",
+            to.display()
+        ),
+        Whereabouts::Unmoved => format!("{path} holds the data"),
+    }
+}
+
+/// Explains an empty recording by the CPU time used.
+fn without_samples(time: Option<&CpuTime>) -> String {
+    let Some(time) = time else {
+        return "the target did not run, or not for long enough".to_owned();
+    };
+    let findings = on_cpu_time(time);
+    if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))
+    {
+        return remedies::of_finding(found);
+    }
+    let used = time.used.as_secs_f64() * 1e3;
+    let ran = match time.wall {
+        Some(wall) => format!("{used:.3} ms of CPU time in {:.3} s", wall.as_secs_f64()),
+        None => format!("{used:.3} ms of CPU time"),
+    };
+    let period = time.period.as_secs_f64() * 1e3;
+    if time.sampled.is_none() && time.used > 10 * time.period {
+        return format!("the target used {ran}, but none of it in the sampled code");
+    }
+    match (time.idle_share(), time.off_cpu()) {
+        (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
+            "the target waited {:.3} s for a CPU, and used {ran}",
+            off_cpu.waiting.as_secs_f64()
+        ),
+        (Some(share), Some(_)) if share > 0.9 => {
+            format!("the target slept all the time, and used {ran}")
+        }
+        (Some(share), None) if share > 0.9 => {
+            format!("the target slept or waited for a CPU all the time, and used {ran}")
+        }
+        _ => format!("the target used {ran}, with one sample per {period:.1} ms; try a higher -F"),
+    }
+}
+
+/// Adds the share of complete stacks, and where the others end.
+fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
+    if stacks.total == 0 {
+        return;
+    }
+    let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
+    // 100 only if all stacks are complete.
+    let share = match stacks.complete == stacks.total {
+        true => "100".to_owned(),
+        false => format!("{:.2}", share.min(99.99)),
+    };
+    lines.push(format!("stacks: {share}% reach their root"));
+    let mut worst: Vec<_> = stacks.truncated.iter().collect();
+    worst.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for ((cause, image), count) in worst.into_iter().take(3) {
+        let share = 100.0 * *count as f64 / stacks.total as f64;
+        if share < 0.1 {
+            break;
+        }
+        let remedy = remedy(*cause, image).map_or(String::new(), |r| format!("; {r}"));
+        let cause = in_words(*cause);
+        let image = brief(image);
+        lines.push(format!("  {share:.2}% end in {image}: {cause}{remedy}"));
+    }
+}
+
+fn in_words(cause: StackCause) -> &'static str {
+    match cause {
+        StackCause::StackEnded => "deeper than the copied part of the stack",
+        StackCause::NoUnwindInfo => "no unwind information",
+        StackCause::BadUnwindInfo => "unusable unwind information",
+        StackCause::BadMemory => "unwinding needs a value that was not recorded",
+        StackCause::OtherStack => "callers are on another stack, which was not copied",
+        StackCause::NotMapped => "a return address points to no code",
+        StackCause::TooDeep => "more frames than a record can hold",
+        StackCause::Compat => "32-bit process",
+        StackCause::NotOpened => "not opened: too many open files",
+        StackCause::TooSlow => "unwinding took too long",
+        _ => "another reason",
+    }
+}
+
+fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
+    let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
+    match cause {
+        StackCause::NoUnwindInfo if image.starts_with("/memfd:vmem") => Some(
+            "if this is Erlang (beam.smp), --runtimes or `erl +JPperf true` keeps frame pointers",
+        ),
+        StackCause::NoUnwindInfo if rprof_symbols::is_by_ghc(Path::new(image)) => Some(
+            "Haskell keeps callers on a heap stack, which samples do not copy; GHC's own profiler \
+             shows them",
+        ),
+        StackCause::NoUnwindInfo if is_made_at_run_time => {
+            Some("a jitdump, or code with frame pointers, would show the callers")
+        }
+        StackCause::NotOpened => Some("raise `ulimit -n`"),
+        StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
+        StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
+        StackCause::Compat => Some("--call-graph fp follows frame pointers"),
+        _ => None,
+    }
+}
+
+/// Formats a path, which is untrusted.
+fn shown(path: &Path) -> String {
+    brief(&path.to_string_lossy())
+}
+
+fn noticed(notice: &Notice) -> String {
+    match notice {
+        Notice::ImagesEmbedded {
+            first,
+            count,
+            bytes,
+            without_code,
+        } => {
+            let (and_more, are) = match count.saturating_sub(1) {
+                0 => (String::new(), "is"),
+                n => (format!(" and {n} more"), "are"),
+            };
+            let (path, kib) = (shown(first), bytes.div_ceil(1024));
+            let part = match without_code {
+                0 => String::new(),
+                n if n == count => ", without code".to_owned(),
+                n => format!(", {n} without code"),
+            };
+            format!(
+                "{path}{and_more} {are} embedded in the recording: not reachable by path from here \
+                 ({kib} KiB before compression{part}; -v names all)"
+            )
+        }
+        Notice::ImageTooLong {
+            path,
+            bytes,
+            others,
+        } => {
+            let and_more = match others {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!(
+                "{}{and_more} is not embedded: too large ({bytes} bytes), and not reachable by its \
+                 path; its functions may have no names",
+                shown(path)
+            )
+        }
+        Notice::ImageGone { path, others } => {
+            let and_more = match others {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!(
+                "{}{and_more} is not embedded: deleted before it could be copied; its functions \
+                 may have no names",
+                shown(path)
+            )
+        }
+        Notice::TooManyImages { known, left_out } => format!(
+            "limit: samples lie in more than {known} programs and libraries; {left_out} more are \
+             not embedded if deleted"
+        ),
+        Notice::NotEmbedded { path, reason } => {
+            let why = match reason {
+                NotEmbedded::Unusable(why) => why,
+                NotEmbedded::NoRoom => "the limit for such files is reached",
+                NotEmbedded::NoEntries => "it has no valid entries",
+                NotEmbedded::NotReadable => {
+                    "its process may not read it, or rprof may not act as that process's user"
+                }
+                _ => "unknown cause",
+            };
+            format!("{} is not embedded: {why}", shown(path))
+        }
+        Notice::BadLines { path, lines } => {
+            let are = match lines {
+                1 => "1 invalid line was".to_owned(),
+                n => format!("{n} invalid lines were"),
+            };
+            format!("{}: {are} skipped", shown(path))
+        }
+        Notice::TooManyRuntimes { followed } => format!(
+            "limit: perf maps of only {followed} processes are embedded; more processes may \
+             generate code"
+        ),
+        _ => "some files that reports need are not embedded".to_owned(),
+    }
+}
+
+fn limited(limit: Limit, times: u64) -> String {
+    let n = HumanCount(times);
+    match limit {
+        Limit::Flood => format!(
+            "limit: dropped {n} mapping and name records of processes that flood them: their code \
+             may have no names"
+        ),
+        Limit::Mappings => {
+            format!("limit: {n} mappings are not followed: their processes have too many")
+        }
+        Limit::Images => {
+            format!("limit: {n} mappings have no image: too many images were mapped at a time")
+        }
+        Limit::LongUnwindInfo => {
+            format!("limit: unwind information of {n} images is too large")
+        }
+        Limit::SparseImage => format!("limit: {n} images are not read: they consist of holes"),
+        Limit::OpenFiles => {
+            format!("limit: {n} images were not opened: too many open files (`ulimit -n`)")
+        }
+        Limit::SilentImages => {
+            format!("limit: {n} images were deferred: opening others of the same user timed out")
+        }
+        Limit::UnwindTables => {
+            format!("limit: unwind information of {n} images was dropped to make room for others")
+        }
+        Limit::SlowStacks => format!("limit: {n} stacks are cut short: unwinding took too long"),
+        Limit::Jitdumps => format!(
+            "limit: jitdumps grew faster than they may be read ({n} times): stacks in their code \
+             may be cut short"
+        ),
+        Limit::ProcessMemory => format!(
+            "limit: reading process memory timed out ({n} times): deep stacks may be cut short"
+        ),
+        Limit::JitdumpTime => format!(
+            "limit: reading jitdumps timed out ({n} times): stacks in their code may be cut short"
+        ),
+        Limit::TruncatedImages => {
+            format!("limit: {n} truncated stacks are counted without the name of their image")
+        }
+        Limit::BuildIds => {
+            format!("limit: {n} mappings have no build-id in the recording: too many files")
+        }
+        Limit::EmbeddingEvents => format!(
+            "limit: files of {n} mappings were not checked, as too many came: if deleted, their \
+             functions may have no names"
+        ),
+        Limit::EmbeddingTime => {
+            "limit: some files were not embedded: reading them took too long".to_owned()
+        }
+        Limit::SilentFiles => format!(
+            "limit: {n} files were not embedded: reading them, or others of the same user, timed \
+             out"
+        ),
+        _ => format!("limit: an unknown limit was reached {n} times"),
+    }
+}
+
+fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
+    let by_cpu = |losses: &[(u32, u64)]| {
+        let cpus: Vec<String> = (losses.iter())
+            .map(|(cpu, n)| format!("CPU {cpu}: {}", HumanCount(*n)))
+            .collect();
+        cpus.join(", ")
+    };
+    let sum = |losses: &[(u32, u64)]| HumanCount(losses.iter().map(|(_, n)| n).sum());
+    if summary.lost_samples() == 0 {
+        lines.push("lost 0 samples".to_owned());
+    }
+    if !summary.lost.is_empty() {
+        let why = match summary.lagged {
+            0 => "the ring buffers were full",
+            _ => "the disk or the CPU did not keep up",
+        };
+        let advice = summary.loss_advice.as_ref().and_then(fewer_losses);
+        let advice = advice.map_or(String::new(), |settings| {
+            format!(". To lose fewer: {settings}")
+        });
+        lines.push(format!(
+            "lost {} samples ({}): {why}; shares may be off{advice}",
+            sum(&summary.lost),
+            by_cpu(&summary.lost)
+        ));
+    }
+    if !summary.dropped.is_empty() {
+        lines.push(format!(
+            "the processor itself dropped {} samples ({}); a lower -F or higher -c helps",
+            sum(&summary.dropped),
+            by_cpu(&summary.dropped)
+        ));
+    }
+    if summary.lost_sideband > 0 {
+        lines.push(format!(
+            "lost {} records of names and mappings: some frames will have no name",
+            HumanCount(summary.lost_sideband)
+        ));
+    }
+}
+
+/// Lists options that reduce losses, with values.
+fn fewer_losses(advice: &LossAdvice) -> Option<String> {
+    let ring = larger_ring(advice);
+    let rate = advice.rate.map(|rate| match rate {
+        SuggestedRate::Frequency(hertz) => format!("-F {hertz}"),
+        SuggestedRate::Period(period) => format!("-c {period}"),
+    });
+    let no_copies = (advice.copies_stacks).then(|| "--call-graph fp".to_owned());
+    let options: Vec<String> = [ring, rate, no_copies].into_iter().flatten().collect();
+    match &options[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
+    }
+}
+
+/// Returns the option for a larger ring buffer, and the privilege it needs.
+pub(crate) fn larger_ring(advice: &LossAdvice) -> Option<String> {
+    let mib = advice.ring? >> 20;
+    Some(match advice.mlock_kb {
+        None => format!("-m {mib}M"),
+        Some(kib) => format!("-m {mib}M as root or with `sysctl kernel.perf_event_mlock_kb={kib}`"),
+    })
+}
+
+fn traced(trace: &AuxTally) -> String {
+    match (trace.pieces, trace.has_gaps()) {
+        (0, _) => "nothing was traced".to_owned(),
+        (_, true) => format!("{trace}; enlarge the buffer, the second number of -m"),
+        _ => trace.to_string(),
+    }
+}
+
+fn throttled(throttling: &Throttling) -> String {
+    let limit = match throttling.limit {
+        Some(limit) => format!(
+            ", as its limit (kernel.perf_event_max_sample_rate) is now {} per second",
+            HumanCount(limit)
+        ),
+        None => String::new(),
+    };
+    let rate = match throttling.suggested_rate {
+        Some(SuggestedRate::Frequency(hertz)) => format!("-F {hertz} avoids this"),
+        Some(SuggestedRate::Period(period)) => format!("-c {period} avoids this"),
+        None => "a lower -F or higher -c helps".to_owned(),
+    };
+    format!(
+        "throttled: {} times the kernel paused sampling of {}{limit}; {rate}",
+        HumanCount(throttling.times),
+        throttling.event
+    )
+}
+
+fn files(n: usize) -> String {
+    match n {
+        1 => "1 file is".to_owned(),
+        n => format!("{n} files are"),
+    }
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -1,0 +1,331 @@
+//! Remedies that name rprof's flags. The libraries describe only the cause.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use rprof_export::verdict::Finding;
+use rprof_output::OutputError;
+use rprof_perf_event::{AttrPart, OpenEventError, Remedy};
+use rprof_perfdata::Error as ReadError;
+use rprof_profile::Reason;
+use rprof_recorder::RecordError;
+use rprof_sampler::{Degradation, OpenError, SessionError};
+
+use crate::wording::object_remedies;
+
+/// Remedy for input without waits.
+pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records them";
+
+/// Words a recording failure, with flags that help.
+pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
+    let worded = match &error {
+        RecordError::Session(SessionError::Open(OpenError::Event(refused))) => of_event(refused),
+        RecordError::Session(SessionError::Open(OpenError::TooManyFiles {
+            threads,
+            cpus,
+            needed,
+            limit,
+        })) => Some(format!(
+            "{threads} threads on {cpus} CPUs need {needed} file descriptors, but the limit is \
+             {limit}: raise it (`ulimit -Hn`, or LimitNOFILE= of the service), record fewer CPUs \
+             (-C) or threads (-t), or the whole system (-a), which needs few per CPU"
+        )),
+        RecordError::Output(refused) => of_output(refused).map(|remedy| format!("{error}{remedy}")),
+        _ => None,
+    };
+    worded.map_or_else(|| error.into(), anyhow::Error::msg)
+}
+
+/// Words a refused event, if a flag helps.
+pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
+    let remedy = match &refused.remedy {
+        Remedy::WholeCpus { paranoid } => {
+            let level = rprof_perf_event::remedy::paranoid_text(*paranoid);
+            format!(
+                "Whole CPUs need privileges, as {level}: set `sysctl kernel.perf_event_paranoid=0` \
+                 (-1 with tracepoints), or give rprof CAP_PERFMON (`setcap cap_perfmon+ep`; in a \
+                 container `--cap-add PERFMON`); your own processes need neither (-p)"
+            )
+        }
+        remedy @ Remedy::Part { part, .. } => match flag_of(*part) {
+            Some(flag) => format!("{remedy}. It may be recorded without {flag}"),
+            None if *part == AttrPart::BranchCallStacks => {
+                format!("{remedy}. `--call-graph auto` needs neither")
+            }
+            None => return None,
+        },
+        _ => return None,
+    };
+    Some(format!("{}. {remedy}", refused.what_failed()))
+}
+
+/// Returns the `record` flag that requests a part of samples or a kind of records.
+fn flag_of(part: AttrPart) -> Option<&'static str> {
+    Some(match part {
+        AttrPart::Branches => "-b and -j",
+        AttrPart::PhysicalAddresses => "--phys-data",
+        AttrPart::InterruptRegisters => "--intr-regs",
+        AttrPart::UserRegisters => "--user-regs",
+        AttrPart::SplitWeights => "--weight",
+        AttrPart::DataPageSizes => "--data-page-size",
+        AttrPart::CodePageSizes => "--code-page-size",
+        AttrPart::Cgroups => "--all-cgroups",
+        AttrPart::Namespaces => "--namespaces",
+        AttrPart::ContextSwitches => "--switch-events",
+        AttrPart::Clock => "--clockid",
+        _ => return None,
+    })
+}
+
+/// Returns a remedy to append to an output error.
+pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
+    match error {
+        OutputError::NoReader { .. } => Some(
+            ". Start its reader first, or name a file with -o; `-o - | COMMAND` needs no named pipe",
+        ),
+        OutputError::InTheWay { .. }
+        | OutputError::LinkToDevice { .. }
+        | OutputError::LinkIntoSystem { .. }
+        | OutputError::Create { .. } => Some(". Choose another file with -o"),
+        OutputError::Rename { .. } => Some(". Remove it, or choose another file with -o"),
+        _ => None,
+    }
+}
+
+/// Words a degradation, with the flag that helps.
+pub(crate) fn of_step(step: &Degradation) -> String {
+    match step {
+        Degradation::NoUserStack => {
+            format!("{step}. `--call-graph fp` does the same without this message")
+        }
+        // Root needs no advice to become root.
+        Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
+            true => format!(
+                "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
+            ),
+            false => format!("{step}; run rprof as root, or with CAP_SYS_PTRACE"),
+        },
+        step => step.to_string(),
+    }
+}
+
+/// Words a finding of the verdict, with the flag that helps.
+pub(crate) fn of_finding(finding: &Finding) -> String {
+    let remedy = match finding {
+        Finding::Stacks {
+            lacks_frame_pointers: true,
+            ..
+        } => ": `rprof record` needs none",
+        Finding::Stacks { on_other_stack, .. } if *on_other_stack >= 1.0 => {
+            ": `rprof record` shows its callers where it can"
+        }
+        Finding::Unnamed {
+            reason: Reason::Unidentified,
+            ..
+        } => {
+            ". Report on the recorded machine (if this is it, trust its files with `--symfs /`), \
+             or record with build-ids."
+        }
+        Finding::Unnamed {
+            reason: Reason::ForeignKernel,
+            ..
+        } => {
+            ". Report on the recorded machine while the same kernel runs, or give its vmlinux (-k)."
+        }
+        Finding::Unsampled {
+            longer_than_tasks: Some(_),
+            ..
+        } => "; `-F 20000` samples them, and so does -a",
+        Finding::Waited {
+            throttled: Some(_), ..
+        } => "; a higher quota (`cpu.max`) lets it run",
+        Finding::Waited {
+            off_cpu: Some(off_cpu),
+            ..
+        } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
+        Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
+        Finding::Idle { .. } => "; --no-fold-idle shows them separately",
+        Finding::Stacks {
+            runtime: Some(runtime),
+            ..
+        } => match object_remedies::for_stacks_of(*runtime) {
+            Some(remedy) => return format!("{}: {remedy}", finding.statement()),
+            None => return finding.to_string(),
+        },
+        Finding::Unnamed {
+            runtime: Some(runtime),
+            ..
+        } => {
+            let remedy = object_remedies::for_names_of(*runtime);
+            return format!("{}. {remedy}", finding.statement());
+        }
+        // The package search takes time, so only large shares get one.
+        Finding::Unnamed {
+            object,
+            reason,
+            own,
+            ..
+        } if *own >= 1.0 => {
+            return match object_remedies::of_object(object, *reason, *own) {
+                Some(remedy) => format!("{}. {remedy}", finding.statement()),
+                None => finding.to_string(),
+            };
+        }
+        Finding::Interpreter { object, .. } => {
+            return match object_remedies::of_interpreter(object) {
+                Some(remedy) => format!("{}. {remedy}", finding.statement()),
+                None => finding.to_string(),
+            };
+        }
+        Finding::HidesInlined { .. } => {
+            ": build with `debug = 1` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=1`)"
+        }
+        Finding::Lost { .. } => "; record with -m 64M, or with a lower -F or higher -c",
+        Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
+        _ => return finding.to_string(),
+    };
+    format!("{}{remedy}", finding.statement())
+}
+
+/// Words why a recording cannot be opened, with alternatives.
+pub(crate) fn of_unreadable(error: &ReadError) -> String {
+    match error {
+        ReadError::NotAFile { .. } => {
+            format!("{error}; name a perf.data file, or - for standard input")
+        }
+        ReadError::Read { path, source }
+            if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data") =>
+        {
+            format!("{error}; make one with `rprof record -- COMMAND`, or name another with -i")
+        }
+        ReadError::Read { path, source }
+            if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data.old") =>
+        {
+            format!(
+                "{error}; a second `rprof record` moves the first recording there; or name both \
+                 files: rprof diff OLD NEW"
+            )
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_perf_event::{Errno, Limits, OpenOptions, Subject};
+    use rprof_records::{Attr, BranchSampleType, SampleType};
+
+    fn failure(errno: Errno, attr: &Attr) -> String {
+        let limits = Limits {
+            paranoid: Some(2),
+            ..Limits::default()
+        };
+        let options = OpenOptions::new(attr).subject(Subject::All).cpu(0);
+        let refused = options.explain("cycles", errno, &limits);
+        failure_of(SessionError::from(OpenError::from(refused)))
+    }
+
+    fn failure_of(error: impl Into<RecordError>) -> String {
+        of_failure(error.into()).to_string()
+    }
+
+    #[test]
+    fn findings_of_the_verdict_name_the_flags_that_help() {
+        let unnamed = |reason| Finding::Unnamed {
+            share: 2.0,
+            own: 1.0,
+            object: "x".into(),
+            reason,
+            runtime: None,
+        };
+        let flags = [
+            (Finding::Lost { lost: 1, all: 2 }, "-m 64M"),
+            (Finding::Throttled { times: 3 }, "lower -F, or raise"),
+            (
+                Finding::HidesInlined {
+                    share: 86.0,
+                    function: "hides::hot".into(),
+                },
+                "in hides::hot, 86% of self: build with `debug = 1`",
+            ),
+            (unnamed(Reason::Unidentified), "`--symfs /`"),
+            (unnamed(Reason::ForeignKernel), "(-k)"),
+            (
+                Finding::Stacks {
+                    complete: 10.0,
+                    lacks_frame_pointers: true,
+                    on_other_stack: 0.0,
+                    runtime: None,
+                },
+                "`rprof record`",
+            ),
+            (
+                Finding::Stacks {
+                    complete: 60.0,
+                    lacks_frame_pointers: false,
+                    on_other_stack: 40.0,
+                    runtime: None,
+                },
+                "40.0% end at a switch to another stack",
+            ),
+        ];
+        for (finding, flag) in flags {
+            let text = of_finding(&finding);
+            assert!(text.starts_with(&finding.statement()), "{text}");
+            assert!(text.contains(flag), "{text}");
+            // The library names no options.
+            assert!(!finding.to_string().contains(" -"), "{finding}");
+        }
+        for reason in Reason::ALL {
+            let text = unnamed(*reason).to_string();
+            assert!(!text.contains("rprof") && !text.contains("(-"), "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_are_offered_where_they_help() {
+        let text = failure(Errno::ACCESS, &Attr::default());
+        assert!(
+            text.starts_with(
+                "cannot open event `cycles` on CPU 0: Permission denied (EACCES). Whole CPUs"
+            ) && text.contains("kernel.perf_event_paranoid is 2")
+                && text.ends_with("your own processes need neither (-p)"),
+            "{text}"
+        );
+        let branches = Attr {
+            sample_type: SampleType::BRANCH_STACK,
+            ..Attr::default()
+        };
+        let text = failure(Errno::OPNOTSUPP, &branches);
+        assert!(
+            text.contains("Recording branches needs a processor")
+                && text.ends_with("It may be recorded without -b and -j"),
+            "{text}"
+        );
+        let lbr = Attr {
+            branch_sample_type: BranchSampleType::CALL_STACK,
+            ..branches
+        };
+        let text = failure(Errno::OPNOTSUPP, &lbr);
+        assert!(
+            text.ends_with("which virtual machines often hide. `--call-graph auto` needs neither"),
+            "{text}"
+        );
+        let files = OpenError::TooManyFiles {
+            threads: 1,
+            cpus: 2,
+            needed: 3,
+            limit: 4,
+        };
+        let text = failure_of(SessionError::from(files));
+        assert!(text.contains("(-C)") && text.contains("(-a)"), "{text}");
+        // The libraries word all others.
+        let text = failure(Errno::BUSY, &Attr::default());
+        assert!(text.contains("watchdog"), "{text}");
+        assert!(of_step(&Degradation::NoUserStack).ends_with(
+            "`--call-graph fp` does the same without \
+                this message"
+        ));
+    }
+}
