@@ -9,7 +9,7 @@ use indicatif::BinaryBytes;
 use rprof_export::clean::clean;
 
 use super::source::Source;
-use super::{Pusher, told};
+use super::{Pusher, words};
 use crate::terminal::output::check_standard_output;
 use crate::wording::messages::Failure;
 use crate::wording::recording_facts::utc;

@@ -16,7 +16,7 @@ use rprof_push::{Delivery, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::source::Source;
-use super::{Pusher, told};
+use super::{Pusher, words};
 use crate::Outcome;
 use crate::terminal::progress::WorkLine;
 use crate::wording::messages::{Failure, say};

@@ -5,7 +5,7 @@
 //! | `source` | a recording prepared for sending |
 //! | `dry_run` | requests printed instead of sent |
 //! | `follow` | finished files of a running recorder |
-//! | `told` | messages about the outcome |
+//! | `words` | messages about the outcome |
 
 mod dry_run;
 mod follow;
