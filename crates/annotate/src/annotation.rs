@@ -1,6 +1,6 @@
 //! [`Annotation`]: a function's instructions and lines with their samples.
 
-use rprof_profile::address_hits::AddressHit;
+use rprof_profile::views::address_hits::AddressHit;
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rprof_analysis::{CodeImages, ObjectCode};
-use rprof_profile::address_hits::{AddressHit, address_hits};
+use rprof_profile::views::address_hits::{AddressHit, address_hits};
 use rprof_profile::{ObjectKind, Profile, Reason, WeighBy};
 use rprof_symbols::{Code, Lookup, SourceLine, Symbolizer};
 

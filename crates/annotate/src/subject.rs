@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rprof_profile::address_hits::innermost;
 use rprof_profile::pattern::matches_function;
+use rprof_profile::views::address_hits::innermost;
 use rprof_profile::{Function, FunctionId, ObjectId, Profile, WeighBy};
 
 use crate::amount::Amount;

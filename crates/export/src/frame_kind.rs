@@ -1,8 +1,8 @@
 //! Frame kinds, which determine the colours of a flame graph.
 
-use rprof_profile::idle::IDLE;
-use rprof_profile::reasons::{WAITING_FOR_CPU, is_known};
+use rprof_profile::waits::idle::IDLE;
 use rprof_profile::waits::is_waker;
+use rprof_profile::waits::reasons::{WAITING_FOR_CPU, is_known};
 use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
 /// Kind of a frame. HTML pages store its number, so new kinds must come last.

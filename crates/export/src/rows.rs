@@ -1,7 +1,7 @@
 //! Rows shared by table, CSV and JSON.
 
-use rprof_profile::call_tree::CallTree;
-use rprof_profile::reasons::RUNNING;
+use rprof_profile::views::call_tree::CallTree;
+use rprof_profile::waits::reasons::RUNNING;
 use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
 use crate::amounts::SHOWN_AS_ZERO;

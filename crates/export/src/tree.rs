@@ -1,7 +1,7 @@
 //! Call trees as lines of text, and as entries for JSON.
 
 use rprof_profile::Profile;
-use rprof_profile::call_tree::{CallNode, CallTree, Growth};
+use rprof_profile::views::call_tree::{CallNode, CallTree, Growth};
 use serde::Serialize;
 
 use crate::amounts::{SHOWN_AS_ZERO, percent};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rprof_profile::idle::IDLE;
+use rprof_profile::waits::idle::IDLE;
 use rprof_profile::{CountedEvent, CpuTime, OffCpuTime, Profile, Reason, Runtime, StackPosition};
 
 use crate::clean::{brief, clean};

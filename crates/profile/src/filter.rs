@@ -24,7 +24,7 @@ pub struct Filter {
     pub symbols: Vec<String>,
     /// Functions anywhere in the stack, as [patterns](crate::pattern).
     pub focus: Vec<String>,
-    /// Wait reasons, as [patterns](crate::reasons::is_reason). `running` selects time on CPU.
+    /// Wait reasons, as [patterns](crate::waits::reasons::is_reason). `running` selects time on CPU.
     pub reasons: Vec<String>,
 }
 

@@ -16,14 +16,14 @@
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
 //! | [`streams`] | [`SampleStreams`]: single samples, compressed to a few bytes each |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
-//! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions |
-//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one reweightable tree |
-//! | [`trie`] | [`Trie`](trie::Trie): prefix tree of call paths |
-//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): lazy call tree |
-//! | [`selection`] | [`Selection`](selection::Selection): samples that meet conditions |
-//! | [`address_hits`] | weights by address in selected functions |
+//! | [`views::call_tree`] | [`CallTree`](views::call_tree::CallTree): callers and callees of functions |
+//! | [`views::stack_tree`] | [`StackTree`](views::stack_tree::StackTree): all stacks as one reweightable tree |
+//! | [`views::trie`] | [`Trie`](views::trie::Trie): prefix tree of call paths |
+//! | [`views::call_branches`] | [`CallBranches`](views::call_branches::CallBranches): lazy call tree |
+//! | [`views::selection`] | [`Selection`](views::selection::Selection): samples that meet conditions |
+//! | [`views::address_hits`] | weights by address in selected functions |
 //! | [`filter`] | [`Filter`]: conditions on samples |
-//! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
+//! | [`views::top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`mod@compare`] | [`compare`](compare::compare): compares two sets of profiles by function |
 //! | [`generics`] | function names without generic arguments |
 //! | [`mod@merge`] | [`merge`](merge()): merges several profiles |
@@ -32,9 +32,9 @@
 //! | [`mod@runtime`] | [`Runtime`]: runtimes with JIT code or their own stacks |
 //! | `event_names` | names of the off-CPU and the wall-clock event |
 //! | [`waits`] | off-CPU samples: wait reasons, and wall-clock time as one event |
-//! | [`idle`] | merges the waits of idle threads |
-//! | [`reasons`] | [`reason`](reasons::reason): derives wait reasons from kernel functions |
-//! | [`locks`] | detects functions that acquire locks |
+//! | [`waits::idle`] | merges the waits of idle threads |
+//! | [`waits::reasons`] | [`reason`](waits::reasons::reason): derives wait reasons from kernel functions |
+//! | [`waits::locks`] | detects functions that acquire locks |
 //! | [`one_name`] | merges rows of one function with two manglings |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
@@ -42,35 +42,26 @@
 //!
 //! [`ProfileBuilder`] shows how to build a profile and list its top functions.
 
-pub mod address_hits;
 pub mod builder;
-pub mod call_branches;
-pub mod call_tree;
 pub mod compare;
 mod event_names;
 pub mod filter;
 pub mod folded;
 pub mod frame;
 pub mod generics;
-pub mod idle;
 pub mod intern;
 pub mod limits;
-pub mod locks;
 pub mod merge;
 pub mod model;
 pub mod one_name;
 pub mod pattern;
 pub mod quality;
-pub mod reasons;
 pub mod runtime;
 pub mod samples;
-pub mod selection;
-pub mod stack_tree;
 pub mod stacks;
 pub mod streams;
-pub mod top;
-pub mod trie;
 pub mod unit;
+pub mod views;
 pub mod waits;
 
 pub use builder::{ProfileBuilder, SymbolTables};
@@ -88,6 +79,6 @@ pub use runtime::Runtime;
 pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
 pub use streams::{SampleStream, SampleStreams, StreamIter, StreamedSample};
-pub use top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use unit::WeightUnit;
+pub use views::top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use waits::WallError;

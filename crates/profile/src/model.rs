@@ -116,7 +116,7 @@ impl Profile {
     ///
     /// # Examples
     /// ```
-    /// use rprof_profile::selection::functions_where;
+    /// use rprof_profile::views::selection::functions_where;
     /// use rprof_profile::{Filter, folded};
     ///
     /// let text = "main;wrapper;work 3";

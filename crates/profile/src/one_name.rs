@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::model::Profile;
-use crate::top::{RowKey, TopFunctions};
+use crate::views::top::{RowKey, TopFunctions};
 
 /// Adds rows with legacy names to the rows with matching v0 names and otherwise equal keys.
 pub fn merge(profile: &Profile, top: &mut TopFunctions) {

@@ -1,8 +1,8 @@
 //! [`Calls`]: common interface of root-down and caller trees.
 
 use rprof_profile::FunctionId;
-use rprof_profile::call_branches::CallBranches;
-use rprof_profile::stack_tree::StackTree;
+use rprof_profile::views::call_branches::CallBranches;
+use rprof_profile::views::stack_tree::StackTree;
 
 use crate::model::Model;
 

@@ -3,7 +3,7 @@
 use rprof_export::CleanNames;
 use rprof_export::clean::clean;
 use rprof_profile::pattern::matches_function;
-use rprof_profile::selection::{Condition, FunctionSet, functions_where};
+use rprof_profile::views::selection::{Condition, FunctionSet, functions_where};
 use rprof_profile::{Profile, ThreadId};
 
 use crate::search;

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::testing::{folded, model};
     use proptest::prelude::*;
-    use rprof_profile::stack_tree::StackTree;
+    use rprof_profile::views::stack_tree::StackTree;
 
     fn calls(model: &Model) -> Calls {
         let mut tree = StackTree::of(&model.profile, &model.entries);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rprof_export::CleanNames;
-use rprof_profile::selection::{Condition, FunctionSet, Selection};
+use rprof_profile::views::selection::{Condition, FunctionSet, Selection};
 use rprof_profile::{
     AggregatedStack, FunctionId, Keys, Profile, ThreadId, TopFunctions, TopRow, WeighBy,
 };

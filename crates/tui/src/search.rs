@@ -3,7 +3,7 @@
 use regex::{Regex, RegexBuilder};
 use rprof_export::CleanNames;
 use rprof_profile::Profile;
-use rprof_profile::selection::{FunctionSet, functions_where};
+use rprof_profile::views::selection::{FunctionSet, functions_where};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Search {

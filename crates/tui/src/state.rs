@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rprof_profile::selection::Selection;
+use rprof_profile::views::selection::Selection;
 use rprof_profile::{FunctionId, TopRow};
 
 use crate::filters::{Filter, FilterKind};

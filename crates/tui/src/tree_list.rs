@@ -2,7 +2,7 @@
 
 use rprof_export::rows::percent;
 use rprof_export::shown_branches;
-use rprof_profile::selection::FunctionSet;
+use rprof_profile::views::selection::FunctionSet;
 use rustc_hash::FxHashSet;
 
 use crate::calls::Calls;

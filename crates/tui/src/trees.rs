@@ -1,9 +1,9 @@
 //! Call trees of the views: created on demand, and updated after filter changes.
 
 use rprof_profile::FunctionId;
-use rprof_profile::call_branches::CallBranches;
-use rprof_profile::call_tree::Growth;
-use rprof_profile::stack_tree::StackTree;
+use rprof_profile::views::call_branches::CallBranches;
+use rprof_profile::views::call_tree::Growth;
+use rprof_profile::views::stack_tree::StackTree;
 
 use crate::calls::Calls;
 use crate::state::State;

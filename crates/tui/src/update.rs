@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rprof_profile::selection::FunctionSet;
+use rprof_profile::views::selection::FunctionSet;
 
 use crate::event::{Effect, Event};
 use crate::filters::{Filter, FilterKind, Pattern, named};

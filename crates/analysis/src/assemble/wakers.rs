@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use rprof_processes::Timeline;
-use rprof_profile::reasons::WAITING_FOR_CPU;
+use rprof_profile::waits::reasons::WAITING_FOR_CPU;
 use rprof_profile::waits::{WOKEN_BY_INTERRUPT, WOKEN_BY_UNNAMED, wait_object, woken_by};
 use rprof_profile::{Function, FunctionId, StackPosition};
 

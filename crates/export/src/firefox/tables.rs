@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rprof_profile::reasons::WAITING_FOR_CPU;
+use rprof_profile::waits::reasons::WAITING_FOR_CPU;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile,
 };

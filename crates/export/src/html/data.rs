@@ -2,7 +2,7 @@
 //! the content.
 
 use rprof_profile::compare::{self, MatchedFunctions};
-use rprof_profile::trie::{NO_NODE, Trie};
+use rprof_profile::views::trie::{NO_NODE, Trie};
 use rprof_profile::{FrameId, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
 

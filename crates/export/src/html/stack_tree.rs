@@ -1,6 +1,6 @@
 //! Tree of all stacks in preorder, heaviest first.
 
-use rprof_profile::trie::{NO_NODE, Trie};
+use rprof_profile::views::trie::{NO_NODE, Trie};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Call {

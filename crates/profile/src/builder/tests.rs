@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::FrameAddress;
-use crate::top::{Keys, TopFunctions, WeighBy};
+use crate::views::top::{Keys, TopFunctions, WeighBy};
 
 fn two_frames(mut builder: ProfileBuilder) -> Profile {
     let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));

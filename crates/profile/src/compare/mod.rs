@@ -75,8 +75,8 @@ pub use rprof_statistics::{Correction, Design, Interval, Summary};
 
 use crate::event_names::split_modifiers;
 use crate::model::Profile;
-use crate::top::WeighBy;
 use crate::unit::WeightUnit;
+use crate::views::top::WeighBy;
 
 /// Minimum number of effective samples for a verdict on a function, in one side's mean run.
 pub const MIN_SAMPLES: f64 = 30.0;

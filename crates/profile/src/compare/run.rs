@@ -3,7 +3,7 @@
 use super::canonical::is_any_closure;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
-use crate::top::WeighBy;
+use crate::views::top::WeighBy;
 
 /// A recording with functions mapped to rows.
 pub(super) struct Run<'p> {

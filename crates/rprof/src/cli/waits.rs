@@ -1,7 +1,7 @@
 //! Arguments for waits of threads.
 
 use clap::Args;
-use rprof_profile::reasons::{RUNNING, WORDS};
+use rprof_profile::waits::reasons::{RUNNING, WORDS};
 
 use super::suggested::{suggested, text};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rprof_analysis::{Options, WaitOptions};
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
 use rprof_profile::Keys;
-use rprof_profile::call_tree::Growth;
+use rprof_profile::views::call_tree::Growth;
 
 use crate::Outcome;
 use crate::cli::{ReportArgs, SortKey};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use rprof_analysis::{Options, WaitOptions};
 use rprof_launch::RunDelay;
-use rprof_profile::reasons::RUNNING;
+use rprof_profile::waits::reasons::RUNNING;
 use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_profile::{Profile, WallError, WeightUnit};
 use rprof_recorder::ThreadTime;

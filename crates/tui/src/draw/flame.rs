@@ -1,7 +1,7 @@
 //! The flame graph in cells.
 
 use ratatui::buffer::Buffer;
-use rprof_profile::reasons::WAITING_FOR_CPU;
+use rprof_profile::waits::reasons::WAITING_FOR_CPU;
 use rprof_profile::{FunctionId, ObjectKind};
 
 use crate::state::State;

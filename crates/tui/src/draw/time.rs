@@ -49,7 +49,7 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
         let is_filtered = filtered.is_some_and(|filter| {
             let (from, to) = histogram.times_of(usize::from(x));
             match filter.condition() {
-                Some(rprof_profile::selection::Condition::Time(first, last)) => {
+                Some(rprof_profile::views::selection::Condition::Time(first, last)) => {
                     *first <= to && from <= *last
                 }
                 _ => false,

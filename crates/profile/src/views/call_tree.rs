@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::FunctionId;
 use crate::model::Profile;
-use crate::top::{Keys, RowKey, WeighBy, key};
-use crate::trie::{NO_NODE, Trie};
+use crate::views::top::{Keys, RowKey, WeighBy, key};
+use crate::views::trie::{NO_NODE, Trie};
 
 /// Direction of a call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl CallTree {
     ///
     /// # Examples
     /// ```
-    /// use rprof_profile::call_tree::{CallTree, Growth};
+    /// use rprof_profile::views::call_tree::{CallTree, Growth};
     /// use rprof_profile::{Keys, ProfileBuilder, TopFunctions, WeighBy, WeightUnit};
     ///
     /// let mut builder = ProfileBuilder::new();

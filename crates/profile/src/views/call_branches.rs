@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::call_tree::Growth;
 use crate::frame::FunctionId;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
-use crate::top::WeighBy;
+use crate::views::call_tree::Growth;
+use crate::views::top::WeighBy;
 
 /// Tree of a function's callers or callees. [`children`](Self::children) creates nodes on demand.
 ///
@@ -206,7 +206,7 @@ impl CallBranches {
         let key = |number: &u32| groups[*number as usize];
         order.sort_unstable_by(|a, b| {
             let by_weight = key(b).1.cmp(&key(a).1);
-            by_weight.then_with(|| crate::call_tree::by_name(profile, key(a).0, key(b).0))
+            by_weight.then_with(|| crate::views::call_tree::by_name(profile, key(a).0, key(b).0))
         });
         // Stacks that end at this node come last.
         let mut starts = vec![0u32; groups.len() + 1];

@@ -3,6 +3,10 @@
 //! A sample of `offcpu-time` is a wait. Its period is the duration in nanoseconds. Its stack ends
 //! in the kernel's scheduler; the scheduler's callers reveal the wait reason.
 
+pub mod idle;
+pub mod locks;
+pub mod reasons;
+
 use std::borrow::Cow;
 
 use rprof_cpu_time::CpuTime;
@@ -11,10 +15,10 @@ use rustc_hash::FxHashMap;
 pub use crate::event_names::{WAITS, WALL_CLOCK, is_of_waits, is_of_wall_clock};
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
-use crate::reasons::{OFF_CPU, RUNNING, is_known, is_reason, reason, reason_by_program};
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
+use crate::waits::reasons::{OFF_CPU, RUNNING, is_known, is_reason, reason, reason_by_program};
 
 /// Name of the object that contains wait reasons and wakers.
 pub const WAIT_OBJECT: &str = "[off-cpu]";

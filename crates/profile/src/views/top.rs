@@ -132,7 +132,7 @@ impl TopFunctions {
         TopFunctions::of_entries(profile, entries, weight, keys)
     }
 
-    /// Sums stacks, possibly [reweighted](crate::selection::Selection::weigh).
+    /// Sums stacks, possibly [reweighted](crate::views::selection::Selection::weigh).
     pub fn of_entries<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,

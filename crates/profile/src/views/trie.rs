@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::trie::{NO_NODE, Trie};
+/// use rprof_profile::views::trie::{NO_NODE, Trie};
 ///
 /// let mut trie = Trie::default();
 /// let main = trie.child(NO_NODE, "main");

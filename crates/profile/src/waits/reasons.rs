@@ -373,7 +373,7 @@ const MAX_OUTWARDS: usize = 5;
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::reasons::reason_by_program;
+/// use rprof_profile::waits::reasons::reason_by_program;
 ///
 /// let of_mutex = ["__lll_lock_wait", "pthread_mutex_lock@@GLIBC_2.2.5", "take", "main"];
 /// assert_eq!(reason_by_program(of_mutex), Some("[futex]"));
@@ -427,7 +427,7 @@ fn plain(name: &str) -> &str {
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::reasons::reason;
+/// use rprof_profile::waits::reasons::reason;
 ///
 /// let of_mutex = ["schedule", "futex_wait_queue", "futex_wait", "do_futex", "do_syscall_64"];
 /// assert_eq!(reason(of_mutex), "[futex]");
@@ -476,7 +476,7 @@ pub fn is_known(name: &str) -> bool {
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::reasons::is_reason;
+/// use rprof_profile::waits::reasons::is_reason;
 ///
 /// for word in ["kernel-lock", "[kernel lock]", "kernel*"] {
 ///     assert!(is_reason(word, "[kernel lock]"), "{word}");
@@ -499,7 +499,7 @@ mod tests {
             OFF_CPU,
             PAGE_FAULT,
             crate::waits::NO_STACK,
-            crate::idle::IDLE,
+            crate::waits::idle::IDLE,
         ]);
         for reason in all {
             let words = WORDS.iter().filter(|word| is_reason(word, reason));

@@ -41,7 +41,7 @@ const QUALIFIED: &[&str] = &[
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::locks::acquires_lock;
+/// use rprof_profile::waits::locks::acquires_lock;
 ///
 /// assert!(acquires_lock("___pthread_mutex_lock"));
 /// assert!(acquires_lock("<std::sys::sync::mutex::futex::Mutex>::lock_contended"));

@@ -1,12 +1,12 @@
 //! [`StackTree`]: all stacks as one call tree with replaceable weights.
 
-use crate::call_tree::by_name;
 use crate::frame::FunctionId;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::stacks::StackId;
-use crate::top::WeighBy;
-use crate::trie::NO_NODE;
+use crate::views::call_tree::by_name;
+use crate::views::top::WeighBy;
+use crate::views::trie::NO_NODE;
 
 /// Call tree of all stacks, root first, in preorder and columns: 32 bytes per node.
 ///
@@ -15,7 +15,7 @@ use crate::trie::NO_NODE;
 ///
 /// # Examples
 /// ```
-/// use rprof_profile::stack_tree::StackTree;
+/// use rprof_profile::views::stack_tree::StackTree;
 /// use rprof_profile::{ProfileBuilder, WeighBy, WeightUnit};
 ///
 /// let mut builder = ProfileBuilder::new();

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, FrameId};
 use crate::model::Profile;
-use crate::top::WeighBy;
+use crate::views::top::WeighBy;
 
 /// Samples of one event with equal addresses in the selected functions.
 #[derive(Clone, Debug, PartialEq, Eq)]

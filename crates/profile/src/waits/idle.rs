@@ -4,13 +4,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::frame::{FunctionId, ObjectKind};
-use crate::locks::acquires_lock;
 use crate::model::Profile;
 pub use crate::quality::IdleThreads;
-use crate::reasons::is_reason;
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
+use crate::waits::locks::acquires_lock;
+use crate::waits::reasons::is_reason;
 
 /// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
@@ -48,7 +48,7 @@ impl Profile {
     ///
     /// An idle thread waits at one place for 90 % of the recording and 98 % of its own time. If
     /// on-CPU samples do not measure time, a thread with any is never idle. Waits for a disk, a
-    /// page, a CPU, a kernel lock or [a user-space lock](crate::locks::acquires_lock) are never
+    /// page, a CPU, a kernel lock or [a user-space lock](crate::waits::locks::acquires_lock) are never
     /// idle. Does nothing if all threads are idle, or without callers or thread ids.
     pub fn fold_idle(&mut self) {
         let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
