@@ -21,8 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (&[main, cook, stir], 30),
         (&[main], 10),
     ] {
-        let frames: Vec<_> = stack.iter().map(|function| (*function).into()).collect();
-        let stack = builder.intern_stack(&frames);
+        let stack = builder.intern_stack(stack);
         // One sample per millisecond.
         builder.add_samples(event, thread, stack, samples, samples * 1_000_000);
     }

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write};
 
 use rprof_export::html::{self, HtmlOptions};
 use rprof_export::{Format, ReportOptions};
-use rprof_profile::{FrameId, Profile, ProfileBuilder, Sample, Thread, WeightUnit};
+use rprof_profile::{Frame, FrameId, Profile, ProfileBuilder, Sample, Thread, WeightUnit};
 
 const FUNCTIONS: u64 = 6_000;
 const THREADS: u64 = 16;
@@ -55,7 +55,10 @@ fn profile(stacks: usize, samples: usize) -> Profile {
             );
             let object = objects[random.low(40) as usize];
             let function = builder.intern_function(Ok(&name), object);
-            FrameId(ProfileBuilder::inlined_frame_number(function, n % 5 == 0))
+            builder.intern_frame(Frame {
+                inline_depth: u32::from(n % 5 == 0),
+                ..Frame::of(function)
+            })
         })
         .collect();
     let threads: Vec<_> = (0..THREADS)

@@ -16,7 +16,7 @@ impl<'p> FrameRanks<'p> {
         let mut sorted: Vec<FrameId> = Vec::new();
         for entry in &profile.aggregated {
             for frame in profile.frames(entry.stack) {
-                let at = frame.0 as usize;
+                let at = frame.index();
                 if ranks.len() <= at {
                     ranks.resize(at + 1, u32::MAX);
                 }
@@ -48,7 +48,7 @@ impl<'p> FrameRanks<'p> {
         sorted.clear();
         sorted.extend(keys.iter().map(|key| key.3));
         for (rank, frame) in (0..).zip(&sorted) {
-            ranks[frame.0 as usize] = rank;
+            ranks[frame.index()] = rank;
         }
         FrameRanks {
             profile,
@@ -58,10 +58,7 @@ impl<'p> FrameRanks<'p> {
     }
 
     pub(crate) fn rank(&self, frame: FrameId) -> u32 {
-        self.ranks
-            .get(frame.0 as usize)
-            .copied()
-            .unwrap_or(u32::MAX)
+        self.ranks.get(frame.index()).copied().unwrap_or(u32::MAX)
     }
 
     pub(crate) fn frame(&self, rank: u32) -> Frame {

@@ -170,7 +170,7 @@ mod tests {
                         build_id: None,
                         runtime: None,
                     });
-                    builder.intern_function(*name, object).into()
+                    builder.intern_function(*name, object)
                 })
                 .collect();
             let stack = builder.intern_stack(&frames);

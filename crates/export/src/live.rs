@@ -211,7 +211,7 @@ mod tests {
         let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
         let [main, hot] =
             ["main", "hot\u{1b}[31m"].map(|name| builder.intern_function(Ok(name), object));
-        let stack = builder.intern_stack(&[main.into(), hot.into()]);
+        let stack = builder.intern_stack(&[main, hot]);
         builder.add_samples(event, thread, stack, 2, 20);
         let profile = builder.finish();
         let mut since_start = TopFunctions::of(&profile, event, WeighBy::Period, Keys::FUNCTIONS);

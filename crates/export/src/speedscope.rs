@@ -90,7 +90,7 @@ impl ListTexts {
                         if text.len() > begin {
                             text.push(',');
                         }
-                        let number = numbers.get(frame.0 as usize).copied().unwrap_or(0);
+                        let number = numbers.get(frame.index()).copied().unwrap_or(0);
                         // Writing into memory does not fail.
                         let _ = write!(text, "{number}");
                     }
@@ -257,7 +257,7 @@ fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
     let mut numbers: Vec<u32> = Vec::new();
     let mut known: FxHashMap<(String, Option<FileId>, Option<u32>), u32> = FxHashMap::default();
     let mut add = |id: FrameId| {
-        let place = id.0 as usize;
+        let place = id.index();
         if numbers.len() <= place {
             numbers.resize(place + 1, UNKNOWN);
         }

@@ -323,7 +323,7 @@ mod tests {
         for (i, (name, object)) in names.iter().enumerate() {
             let object = builder.intern_object(object);
             let function = builder.intern_function(Ok(name), object);
-            let stack = builder.intern_stack(&[function.into()]);
+            let stack = builder.intern_stack(&[function]);
             builder.add_samples(event, thread, stack, 1, 1000 - i as u64);
         }
         let mut out = Vec::new();
@@ -382,7 +382,7 @@ mod tests {
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
         let [main, hot] = ["main", "hot"].map(|f| builder.intern_function(Ok(f), object));
-        let stack = builder.intern_stack(&[main.into(), hot.into()]);
+        let stack = builder.intern_stack(&[main, hot]);
         builder.add_samples(event, thread, stack, 1, 10);
         let profile = builder.finish();
         let text = |height| {
@@ -403,7 +403,7 @@ mod tests {
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
         let hot = builder.intern_function(Ok("hot"), object);
-        let stack = builder.intern_stack(&[hot.into()]);
+        let stack = builder.intern_stack(&[hot]);
         builder.add_samples(event, thread, stack, 1000, 1000);
         let mut profile = builder.finish();
         let quality = &mut profile.quality;

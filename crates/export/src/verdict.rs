@@ -585,8 +585,7 @@ mod tests {
             [nginx, libz].map(|object| builder.intern_function(Err(Reason::Stripped), object));
         let read = builder.intern_function(Ok("read"), libz);
         for (leaf, weight) in [(inflate, 84), (read, 16)] {
-            let frames = [server, server, server, leaf].map(Into::into);
-            let stack = builder.intern_stack(&frames);
+            let stack = builder.intern_stack(&[server, server, server, leaf]);
             builder.add_samples(event, thread, stack, 1, weight);
         }
         let unnamed: Vec<_> = (findings(&builder.finish()).into_iter())

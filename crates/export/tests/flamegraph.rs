@@ -429,7 +429,7 @@ fn samples_that_weigh_nothing_are_no_picture() {
     let object = builder.intern_object("a");
     let main = builder.intern_function(Ok("main"), object);
     let thread = builder.intern_thread_name("t");
-    let stack = builder.intern_stack(&[main.into()]);
+    let stack = builder.intern_stack(&[main]);
     builder.add_samples(event, thread, stack, 1, 0);
     let drawn = svg::write(
         &builder.finish(),

@@ -37,8 +37,8 @@ use crate::waits::is_of_waits;
 /// let thread = builder.intern_thread_name("sort");
 ///
 /// // Root first.
-/// let merging = builder.intern_stack(&[main.into(), merge.into()]);
-/// let comparing = builder.intern_stack(&[main.into(), merge.into(), compare.into()]);
+/// let merging = builder.intern_stack(&[main, merge]);
+/// let comparing = builder.intern_stack(&[main, merge, compare]);
 /// builder.add_samples(event, thread, merging, 3, 3_000_000);
 /// builder.add_samples(event, thread, comparing, 1, 1_000_000);
 /// let profile = builder.finish();
@@ -102,6 +102,25 @@ pub struct SymbolTables {
     pub tells_inlined: bool,
     /// Frame lists, root first: see [`ProfileBuilder::push_stack`].
     pub lists: Lists<u32>,
+}
+
+/// An element of [`ProfileBuilder::intern_stack`]: a frame, or a function that is not inlined and
+/// has no address.
+pub trait IntoFrame: Copy {
+    /// Returns the frame, interned if it is a function.
+    fn into_frame(self, builder: &mut ProfileBuilder) -> FrameId;
+}
+
+impl IntoFrame for FrameId {
+    fn into_frame(self, _: &mut ProfileBuilder) -> FrameId {
+        self
+    }
+}
+
+impl IntoFrame for FunctionId {
+    fn into_frame(self, builder: &mut ProfileBuilder) -> FrameId {
+        builder.intern_frame(Frame::of(self))
+    }
 }
 
 impl ProfileBuilder {
@@ -249,7 +268,7 @@ impl ProfileBuilder {
                 frame.function,
                 frame.inline_depth > 0,
             )),
-            None => frame.function.into(),
+            None => FrameId(frame.function.0),
             Some(frames) => FrameId(frames.intern(frame)),
         }
     }
@@ -276,9 +295,10 @@ impl ProfileBuilder {
         ThreadId(self.threads.intern(thread))
     }
 
-    /// Interns a stack, root first.
-    pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
-        let numbers: Vec<u32> = frames.iter().map(|frame| frame.0).collect();
+    /// Interns a stack, root first, of frames or of functions.
+    pub fn intern_stack(&mut self, frames: &[impl IntoFrame]) -> StackId {
+        let numbers = frames.iter().map(|frame| frame.into_frame(self).0);
+        let numbers: Vec<u32> = numbers.collect();
         let (callers, leaf) = numbers.split_at(numbers.len().saturating_sub(1));
         let outer = self.profile.stacks.intern_list(callers);
         let inner = self.profile.stacks.intern_list(leaf);

@@ -22,14 +22,17 @@ pub struct ObjectId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Id of a frame: see [`Profile::frame`](crate::Profile::frame). Without addresses, frames are
-/// functions and share their ids.
+/// Id of a frame: see [`Profile::frame`](crate::Profile::frame). Its number has a meaning only
+/// within its profile: [`ProfileBuilder::intern_frame`](crate::ProfileBuilder::intern_frame) makes
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FrameId(pub u32);
+pub struct FrameId(pub(crate) u32);
 
-impl From<FunctionId> for FrameId {
-    fn from(function: FunctionId) -> FrameId {
-        FrameId(function.0)
+impl FrameId {
+    /// Returns an index for tables over a profile's frames. Up to twice as large as the number of
+    /// frames.
+    pub fn index(self) -> usize {
+        self.0 as usize
     }
 }
 

@@ -64,7 +64,7 @@ pub mod unit;
 pub mod views;
 pub mod waits;
 
-pub use builder::{ProfileBuilder, SymbolTables};
+pub use builder::{IntoFrame, ProfileBuilder, SymbolTables};
 pub use filter::Filter;
 pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,

@@ -29,7 +29,7 @@ use crate::stacks::StackId;
 ///     let object = builder.intern_object("/usr/bin/sort");
 ///     let main = builder.intern_function(Ok("main"), object);
 ///     let thread = builder.intern_thread_name("sort");
-///     let stack = builder.intern_stack(&[main.into()]);
+///     let stack = builder.intern_stack(&[main]);
 ///     builder.add_samples(event, thread, stack, 1, weight);
 ///     builder.finish()
 /// };
@@ -227,13 +227,13 @@ mod tests {
             let event = builder.add_event(event, WeightUnit::Events);
             for name in names {
                 let leaf = builder.intern_function(Ok(name), object);
-                let stack = builder.intern_stack(&[root.into(), leaf.into()]);
+                let stack = builder.intern_stack(&[root, leaf]);
                 builder.add_samples(event, thread, stack, 2, 20);
             }
             builder.add_lost(event, lost);
         }
         let unnamed = builder.intern_function(Err(Reason::Stripped), object);
-        let stack = builder.intern_stack(&[unnamed.into()]);
+        let stack = builder.intern_stack(&[unnamed]);
         builder.add_samples(0, thread, stack, 1, 1);
         let mut profile = builder.finish();
         profile.quality.lost = lost;
@@ -307,8 +307,7 @@ mod tests {
             (&[main, g], 4),
             (&[f, g], 8),
         ] {
-            let frames: Vec<_> = frames.iter().map(|id| FrameId::from(*id)).collect();
-            let stack = builder.intern_stack(&frames);
+            let stack = builder.intern_stack(frames);
             builder.add_samples(event, thread, stack, 1, weight);
         }
         let whole = builder.finish();

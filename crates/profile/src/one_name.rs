@@ -97,7 +97,7 @@ mod tests {
         for (name, object) in names {
             let object = builder.intern_object(object);
             let function = builder.intern_function(Ok(name), object);
-            let stack = builder.intern_stack(&[function.into()]);
+            let stack = builder.intern_stack(&[function]);
             builder.add_samples(event, thread, stack, 1, 10);
         }
         let profile = builder.finish();

@@ -27,7 +27,7 @@
 //! let object = builder.intern_object("/usr/bin/sort");
 //! let sort = builder.intern_function(Ok("sort"), object);
 //! let thread = builder.intern_thread_name("sort");
-//! let stack = builder.intern_stack(&[sort.into()]);
+//! let stack = builder.intern_stack(&[sort]);
 //! builder.add_samples(event, thread, stack, 1, 7);
 //! let source = Source {
 //!     profile: Arc::new(builder.finish()),

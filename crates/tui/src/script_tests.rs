@@ -398,7 +398,7 @@ fn the_event_is_switched() {
     let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("/o"));
     for (name, event, samples) in [("spin", events[0], 9), ("touch", events[1], 4)] {
         let function = builder.intern_function(Ok(name), object);
-        let stack = builder.intern_stack(&[function.into()]);
+        let stack = builder.intern_stack(&[function]);
         builder.add_samples(event, thread, stack, samples, samples);
     }
     let mut state = State::new(source(builder.finish()), 100, 12);

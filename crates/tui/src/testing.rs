@@ -201,8 +201,7 @@ pub(crate) fn recorded() -> Profile {
     let mut number = 0u32;
     for round in 0..2 {
         for (frames, count) in &stacks {
-            let frames: Vec<_> = frames.iter().map(|function| (*function).into()).collect();
-            let stack = builder.intern_stack(&frames);
+            let stack = builder.intern_stack(frames);
             for _ in 0..*count {
                 number += 1;
                 time += 4_000_000 + u64::from(number % 7) * 100_000;

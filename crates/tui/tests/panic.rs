@@ -19,7 +19,7 @@ fn show(panics: fn()) {
     let event = builder.add_event("cycles", WeightUnit::Events);
     let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("/o"));
     let spin = builder.intern_function(Ok("spin"), object);
-    let stack = builder.intern_stack(&[spin.into()]);
+    let stack = builder.intern_stack(&[spin]);
     builder.add_samples(event, thread, stack, 1, 1);
     let source = Source {
         profile: Arc::new(builder.finish()),

@@ -6,8 +6,8 @@
 use rprof_image::ImageKey;
 use rprof_processes::Image;
 use rprof_profile::{
-    FrameId, FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackTally,
-    SymbolTables, TopFunctions, TopRow, WeightUnit,
+    FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackTally, SymbolTables,
+    TopFunctions, TopRow, WeightUnit,
 };
 use rprof_symbols::{Lookup, Reason};
 use rustc_hash::FxHashMap;
@@ -389,15 +389,12 @@ impl Namer {
             .collect();
         let mut ids = FxHashMap::default();
         let mut ends = StackTally::default();
-        let mut frames: Vec<FrameId> = Vec::new();
         for (id, count) in &tally.counts {
             let group = &self.groups[*id as usize];
             let stack = &self.stacks[group.stack as usize];
-            let id = *ids.entry(group.stack).or_insert_with(|| {
-                frames.clear();
-                frames.extend((stack.functions.iter()).map(|function| FrameId::from(*function)));
-                builder.intern_stack(&frames)
-            });
+            let id = *ids
+                .entry(group.stack)
+                .or_insert_with(|| builder.intern_stack(&stack.functions));
             let thread = threads[group.name as usize];
             let event = group.event as usize;
             builder.add_samples(event, thread, id, count.samples, count.weight);

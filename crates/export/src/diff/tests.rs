@@ -13,7 +13,7 @@ fn profile(stacks: &[(&str, u64)]) -> Profile {
     let thread = builder.intern_thread_name("app 1");
     for (stack, samples) in stacks {
         let frames: Vec<_> = (stack.split(';'))
-            .map(|name| builder.intern_function(Ok(name), object).into())
+            .map(|name| builder.intern_function(Ok(name), object))
             .collect();
         let stack = builder.intern_stack(&frames);
         builder.add_samples(event, thread, stack, *samples, samples * 1_000_000);

@@ -98,8 +98,8 @@ fn frames_without_a_name_are_counted_by_reason() {
     let named = builder.intern_function(Ok("f"), object);
     let unnamed = builder.intern_function(Err(Reason::Stripped), object);
     let thread = builder.intern_thread_name("t");
-    let stack = builder.intern_stack(&[named.into(), unnamed.into()]);
-    assert_eq!(stack, builder.intern_stack(&[named.into(), unnamed.into()]));
+    let stack = builder.intern_stack(&[named, unnamed]);
+    assert_eq!(stack, builder.intern_stack(&[named, unnamed]));
     builder.add_samples(event, thread, stack, 7, 70);
     let profile = builder.finish();
     let q = &profile.quality;
@@ -151,7 +151,7 @@ fn rows_of_several_stacks_do_not_wrap() {
     let function = builder.intern_function(Ok("f"), object);
     for name in ["t", "u"] {
         let thread = builder.intern_thread_name(name);
-        let stack = builder.intern_stack(&[function.into()]);
+        let stack = builder.intern_stack(&[function]);
         builder.add_samples(event, thread, stack, u64::MAX, u64::MAX);
     }
     let profile = builder.finish();
@@ -159,4 +159,21 @@ fn rows_of_several_stacks_do_not_wrap() {
     let row = top.rows[0];
     assert_eq!((row.self_samples, row.self_weight), (u64::MAX, u64::MAX));
     assert_eq!((row.total_samples, top.weight_total), (u64::MAX, u64::MAX));
+}
+
+/// The same functions in profiles of every kind of frame.
+#[test]
+fn functions_of_a_stack_are_those_given() {
+    for mut builder in [
+        ProfileBuilder::new(),
+        ProfileBuilder::with_inlined(),
+        ProfileBuilder::with_addresses(),
+    ] {
+        let object = builder.intern_object("/usr/bin/app");
+        let functions = ["a", "b", "c", "d"].map(|name| builder.intern_function(Ok(name), object));
+        let stack = builder.intern_stack(&functions);
+        let profile = builder.finish();
+        assert!(profile.stack(stack).eq(functions), "{:?}", profile.frames);
+        assert!((profile.frames(stack)).all(|id| profile.frame(id).inline_depth == 0));
+    }
 }

@@ -18,7 +18,7 @@ use crate::model::Profile;
 ///     let object = builder.intern_object(path);
 ///     let function = builder.intern_function(Ok("checksum"), object);
 ///     let thread = builder.intern_thread_name("app");
-///     let stack = builder.intern_stack(&[function.into()]);
+///     let stack = builder.intern_stack(&[function]);
 ///     builder.add_samples(event, thread, stack, 1, 7);
 ///     builder.finish()
 /// });
@@ -101,7 +101,7 @@ mod tests {
         let thread = builder.intern_thread_name("t");
         for name in names {
             let function = builder.intern_function(Ok(name), object);
-            let stack = builder.intern_stack(&[function.into()]);
+            let stack = builder.intern_stack(&[function]);
             builder.add_samples(event, thread, stack, 1, 1);
         }
         builder.intern_function(Ok("never_sampled"), object);

@@ -28,8 +28,8 @@ fn in_object(stacks: &[(String, u64)], object: &str) -> Profile {
     let object = builder.intern_object(object);
     let thread = builder.intern_thread_name("app");
     for (stack, samples) in stacks {
-        let frames: Vec<FrameId> = (stack.split(';'))
-            .map(|name| builder.intern_function(Ok(name), object).into())
+        let frames: Vec<_> = (stack.split(';'))
+            .map(|name| builder.intern_function(Ok(name), object))
             .collect();
         let stack = builder.intern_stack(&frames);
         if *samples > 0 {

@@ -262,7 +262,7 @@ mod tests {
         }
         for (stack, weight) in stacks {
             let frames: Vec<_> = (stack.iter())
-                .map(|number| FunctionId(u32::from(*number)).into())
+                .map(|number| FunctionId(u32::from(*number)))
                 .collect();
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, 1, *weight);

@@ -53,7 +53,7 @@ impl CallTree {
     /// let object = builder.intern_object("/usr/bin/sort");
     /// let [main, sort] = ["main", "sort"].map(|name| builder.intern_function(Ok(name), object));
     /// let thread = builder.intern_thread_name("sort");
-    /// let stack = builder.intern_stack(&[main.into(), sort.into()]);
+    /// let stack = builder.intern_stack(&[main, sort]);
     /// builder.add_samples(event, thread, stack, 1, 7);
     /// let profile = builder.finish();
     ///
@@ -191,11 +191,7 @@ mod tests {
         let thread = builder.intern_thread_name("t");
         for (stack, weight) in stacks {
             let frames: Vec<_> = (stack.iter())
-                .map(|name| {
-                    builder
-                        .intern_function(Ok(&format!("f{name}")), object)
-                        .into()
-                })
+                .map(|name| builder.intern_function(Ok(&format!("f{name}")), object))
                 .collect();
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, 1, *weight);

@@ -294,7 +294,7 @@ mod tests {
         });
         for time in 0..10 {
             let leaf = leaves[usize::from(time % 3 == 0)];
-            let stack = builder.intern_stack(&[root.into(), leaf.into()]);
+            let stack = builder.intern_stack(&[root, leaf]);
             builder.add_sample(Sample {
                 time,
                 cpu: Some((time % 2) as u32),

@@ -23,7 +23,7 @@ use crate::views::trie::NO_NODE;
 /// let object = builder.intern_object("/usr/bin/sort");
 /// let [main, sort] = ["main", "sort"].map(|name| builder.intern_function(Ok(name), object));
 /// let thread = builder.intern_thread_name("sort");
-/// let stack = builder.intern_stack(&[main.into(), sort.into()]);
+/// let stack = builder.intern_stack(&[main, sort]);
 /// builder.add_samples(event, thread, stack, 1, 7);
 /// let profile = builder.finish();
 ///
@@ -277,7 +277,7 @@ mod tests {
         for (stack, weight) in stacks {
             let name = |number: &u8| format!("f{number}");
             let frames: Vec<_> = (stack.iter())
-                .map(|number| builder.intern_function(Ok(&name(number)), object).into())
+                .map(|number| builder.intern_function(Ok(&name(number)), object))
                 .collect();
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, 1, *weight);

@@ -94,7 +94,7 @@ fn a_name_in_several_objects_is_told_apart_by_them() {
         for (object, samples) in [(first, 100), (second, 200)] {
             let object = builder.intern_object(object);
             let main = builder.intern_function(Ok("main"), object);
-            let stack = builder.intern_stack(&[main.into()]);
+            let stack = builder.intern_stack(&[main]);
             builder.add_samples(event, thread, stack, samples, samples);
         }
         [builder.finish()]
@@ -128,8 +128,8 @@ fn a_program_that_is_called_otherwise_keeps_what_others_have_too() {
             ("ld-linux.so.2", ["_start", "_dl_start", "init"], 100),
         ] {
             let object = builder.intern_object(object);
-            let frames: Vec<FrameId> = (names.into_iter())
-                .map(|name| builder.intern_function(Ok(name), object).into())
+            let frames: Vec<_> = (names.into_iter())
+                .map(|name| builder.intern_function(Ok(name), object))
                 .collect();
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, samples, samples);
