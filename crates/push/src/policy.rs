@@ -1,7 +1,7 @@
 //! [`Policy`]: delays and time limit of retries.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// Delays between attempts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,59 +40,20 @@ impl Policy {
     }
 }
 
-/// Parses a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date in the form that servers
-/// must generate.
+/// Parses a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date.
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let at = UNIX_EPOCH + Duration::from_secs(http_date(text)?);
+    let at = httpdate::parse_http_date(text).ok()?;
     Some(at.duration_since(now).unwrap_or_default())
-}
-
-/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
-fn http_date(text: &str) -> Option<u64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let words: Vec<&str> = text.split(' ').collect();
-    let [_, day, month, year, time, "GMT"] = words[..] else {
-        return None;
-    };
-    let month = MONTHS
-        .find(month)
-        .filter(|at| at % 3 == 0 && month.len() == 3)? as u64
-        / 3
-        + 1;
-    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
-    if !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
-        return None;
-    }
-    let clock: Vec<u64> = time
-        .split(':')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    let [hour, minute, second] = clock[..] else {
-        return None;
-    };
-    if hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Days since 1970, with years that start in March (Howard Hinnant, "chrono-Compatible Low-Level
-    // Date Algorithms").
-    let (year, month) = match month {
-        1 | 2 => (year - 1, month + 9),
-        _ => (year, month - 3),
-    };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-    let days = days.checked_sub(719_468)?;
-    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     #[test]
     fn waits_double_up_to_the_longest_and_end_with_the_time() {
@@ -130,8 +91,8 @@ mod tests {
         assert_eq!(of("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
         // 951,782,400 s by `date -d`, a leap day.
         assert_eq!(
-            http_date("Tue, 29 Feb 2000 00:00:00 GMT"),
-            Some(951_782_400)
+            retry_after("Tue, 29 Feb 2000 00:00:00 GMT", UNIX_EPOCH),
+            Some(Duration::from_secs(951_782_400))
         );
         for bad in [
             "",

@@ -15,6 +15,7 @@ use crate::cli::{HeaderArgs, HeaderFormat};
 use crate::input::recordings::open;
 use crate::terminal::pager::show;
 use crate::wording::messages::say;
+use crate::wording::recording_facts::rfc_3339;
 
 /// Shown fields; `None` if the recording lacks them.
 #[derive(Serialize)]
@@ -196,30 +197,7 @@ fn header(data: &PerfData) -> Header {
 fn last_written(path: &Path) -> Option<String> {
     let meta = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
     let since = meta.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH);
-    Some(utc(since.ok()?.as_secs()))
-}
-
-/// Formats seconds since 1970 by RFC 3339. Arithmetic: Howard Hinnant, "chrono-Compatible Low-Level
-/// Date Algorithms", `civil_from_days`.
-fn utc(seconds: u64) -> String {
-    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months since March.
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = match month < 10 {
-        true => (month + 3, 0),
-        false => (month - 9, 1),
-    };
-    format!(
-        "{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        era * 400 + year + next,
-        time / 3_600,
-        time / 60 % 60,
-        time % 60
-    )
+    Some(rfc_3339(since.ok()?.as_secs()))
 }
 
 fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
@@ -291,22 +269,4 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "kept           {kind}{of}, {bytes} bytes, {path}")?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::utc;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, date) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_700_000_000, "2023-11-14T22:13:20Z"),
-            (4_102_444_800, "2100-01-01T00:00:00Z"),
-        ] {
-            assert_eq!(utc(seconds), date);
-        }
-    }
 }

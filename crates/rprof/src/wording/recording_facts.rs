@@ -1,6 +1,7 @@
 //! Describes a recording from its header: subject, host and time.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rprof_perfdata::{Feature, PerfData};
 use rprof_records::{ProcessEvent, RecordType};
@@ -65,22 +66,17 @@ pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
 
 /// Formats seconds since 1970 as `2026-11-22 17:05 UTC`.
 pub(crate) fn utc(seconds: u64) -> String {
-    let (days, minutes) = (seconds / 86400, seconds % 86400 / 60);
-    // Days since March of the year 0, so that leap days end the year (Howard Hinnant,
-    // "chrono-Compatible Low-Level Date Algorithms").
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        0..=9 => (year, month + 3),
-        _ => (year + 1, month - 9),
-    };
-    let (hour, minute) = (minutes / 60, minutes % 60);
-    let year = year + era * 400;
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    let text = rfc_3339(seconds).replace('T', " ");
+    let minutes = text.rsplit_once(':').map_or(&*text, |(minutes, _)| minutes);
+    format!("{minutes} UTC")
+}
+
+/// Formats seconds since 1970 by RFC 3339: `2026-01-31T23:59:58Z`. The last date is that of the
+/// year 9999.
+pub(crate) fn rfc_3339(seconds: u64) -> String {
+    const LAST: u64 = 253_402_300_799;
+    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST));
+    humantime::format_rfc3339_seconds(time).to_string()
 }
 
 /// Recorded target other than a command.
@@ -322,5 +318,8 @@ mod tests {
         ] {
             assert_eq!(utc(seconds), expected);
         }
+        assert_eq!(rfc_3339(1_700_000_000), "2023-11-14T22:13:20Z");
+        // Later years have five digits.
+        assert_eq!(rfc_3339(u64::MAX), "9999-12-31T23:59:59Z");
     }
 }
