@@ -8,7 +8,7 @@ use std::path::Path;
 use rprof_analysis::{Index, Options, Samples, analyse};
 use rprof_export::{FORMATS, ReportOptions, RowOptions, TreeOptions, folded, verdict};
 use rprof_perfdata::PerfData;
-use rprof_profile::call_tree::Growth;
+use rprof_profile::views::call_tree::Growth;
 use rprof_profile::{Keys, Profile, WeighBy};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;

@@ -188,8 +188,7 @@ mod tests {
             builder.intern_thread_name("t"),
             builder.intern_object("/a/lib"),
         );
-        let [main, hot] =
-            ["main", "f<T>|x"].map(|name| builder.intern_function(Ok(name), object).into());
+        let [main, hot] = ["main", "f<T>|x"].map(|name| builder.intern_function(Ok(name), object));
         let stack = builder.intern_stack(&[main, hot]);
         builder.add_samples(event, thread, stack, 3, 10);
         let mut out = Vec::new();

@@ -300,7 +300,7 @@ mod tests {
         let thread = builder.intern_thread_name("t");
         for (stack, weight) in stacks {
             let frames: Vec<_> = (stack.split(';'))
-                .map(|name| builder.intern_function(Ok(name), object).into())
+                .map(|name| builder.intern_function(Ok(name), object))
                 .collect();
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, 1, *weight);

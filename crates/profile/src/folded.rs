@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::builder::ProfileBuilder;
 use crate::filter::Filter;
-use crate::frame::FrameId;
+use crate::frame::FunctionId;
 use crate::limits::{MAX_FRAMES, OverLimit, Reading, ReadingBudget};
 use crate::model::Profile;
 use crate::pattern::matches_name;
@@ -302,8 +302,8 @@ struct Stacks<'f> {
     builder: ProfileBuilder,
     memory: Reading,
     /// Cache by name: few names make up many frames.
-    known: FxHashMap<Box<str>, FrameId>,
-    frames: Vec<FrameId>,
+    known: FxHashMap<Box<str>, FunctionId>,
+    frames: Vec<FunctionId>,
     lines: u64,
     /// Decimal places of the common unit.
     digits: u32,
@@ -392,7 +392,7 @@ impl<'f> Stacks<'f> {
             let frame = match known {
                 Some(frame) => frame,
                 None => {
-                    let frame = self.builder.intern_function(Ok(name), object).into();
+                    let frame = self.builder.intern_function(Ok(name), object);
                     self.known.insert(name.into(), frame);
                     self.memory.hold(name.len() as u64 + KNOWN_BYTES)?;
                     frame

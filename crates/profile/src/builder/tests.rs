@@ -113,7 +113,7 @@ fn deep(has_callchains: Option<bool>, samples: &[(u64, u64)]) -> Profile {
     let mut builder = ProfileBuilder::new();
     let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
     let object = builder.intern_object("a");
-    let functions = ["f", "g"].map(|name| builder.intern_function(Ok(name), object).into());
+    let functions = ["f", "g"].map(|name| builder.intern_function(Ok(name), object));
     let thread = builder.intern_thread_name("t");
     let stack = builder.intern_stack(&functions);
     if let Some(has) = has_callchains {

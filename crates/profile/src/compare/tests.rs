@@ -12,7 +12,7 @@ mod verdict_grid;
 
 use super::*;
 use crate::builder::ProfileBuilder;
-use crate::frame::{Frame, FrameId};
+use crate::frame::Frame;
 
 /// Weight of a sample: 1 ms.
 const MS: u64 = 1_000_000;

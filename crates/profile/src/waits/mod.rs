@@ -389,7 +389,7 @@ mod tests {
         let frames = [main, sleep, schedule].map(|function| frame(&mut builder, function));
         let running = builder.intern_stack(&frames[..1]);
         let sleeping = builder.intern_stack(&frames);
-        let none = builder.intern_stack(&[]);
+        let none = builder.intern_stack(&frames[..0]);
         builder.add_samples(on, thread, running, 30, 30_000_000);
         builder.add_samples(off, thread, sleeping, 1, 50_000_000);
         builder.add_samples(off, thread, none, 2, 20_000_000);

@@ -147,7 +147,7 @@ fn threads_of_a_program_that_is_called_otherwise_are_one() {
         let object = builder.intern_object("app");
         for (comm, names) in comms.into_iter().zip([["main", "work"], ["main", "write"]]) {
             let thread = builder.intern_thread_name(comm);
-            let frames = names.map(|name| builder.intern_function(Ok(name), object).into());
+            let frames = names.map(|name| builder.intern_function(Ok(name), object));
             let stack = builder.intern_stack(&frames);
             builder.add_samples(event, thread, stack, samples, samples);
         }
