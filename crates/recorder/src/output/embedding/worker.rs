@@ -36,6 +36,10 @@ const FOR_ONE: Duration = Duration::from_millis(20);
 /// Maximum wait for embedded files at the end of an output file.
 const FOR_ALL: Duration = Duration::from_secs(20);
 
+/// Maximum number of abandoned threads. A slow disk may recover; a dead file server keeps a thread
+/// for each attempt.
+const MAX_LATE: u64 = 3;
+
 /// The thread of a [`FileEmbedder`]; started with the first event.
 #[derive(Debug)]
 pub(crate) struct EmbeddingThread {
@@ -78,7 +82,7 @@ impl EmbeddingThread {
 
     /// Queues the files of an event for inspection.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
-        if self.late > 0 {
+        if self.late >= MAX_LATE {
             return;
         }
         let is_wanted = match event {
@@ -100,7 +104,7 @@ impl EmbeddingThread {
     }
 
     pub(crate) fn handle_sampled(&mut self, map: MappedImage) {
-        if self.late == 0 && self.embedding == Embedding::Unreachable {
+        if self.late < MAX_LATE && self.embedding == Embedding::Unreachable {
             self.send(Job::Sampled(Box::new(map)));
         }
     }
@@ -182,8 +186,9 @@ impl EmbeddingThread {
         let sent = jobs.send_deadline(job(sender), until).is_ok();
         let answer = sent.then(|| answer.recv_deadline(until).ok()).flatten();
         answer.unwrap_or_else(|| {
-            // Abandon the hanging thread.
-            self.jobs = None;
+            // Abandons the hanging thread. The next event starts another, which knows no files yet.
+            (self.jobs, self.identified) = (None, None);
+            self.missed += std::mem::take(&mut self.seen).left_out();
             self.late += 1;
             T::default()
         })
