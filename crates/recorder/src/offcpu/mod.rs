@@ -262,7 +262,7 @@ impl OffCpu {
         if !self.watched.by_cpu || released.stream != Stream::Samples {
             return false;
         }
-        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        let raw = released.raw();
         raw.is_some_and(|raw| {
             raw.kind == RecordType::SAMPLE
                 && self.is_leaving(&raw)
@@ -304,7 +304,7 @@ impl OffCpu {
             }
             return output.put(released, event);
         }
-        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
+        let Some(raw) = released.raw() else {
             return output.put(released, event);
         };
         match raw.kind {

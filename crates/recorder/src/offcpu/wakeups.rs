@@ -6,7 +6,7 @@ use std::io;
 use rprof_events::tracefs::Tracefs;
 use rprof_launch::procfs::Procfs;
 use rprof_records::{
-    Comm, Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample, SampleId,
+    Comm, Endian, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample, SampleId,
     SampleLayout, WaitEnd,
 };
 use rprof_sampler::{Role, Session, Stream};
@@ -148,7 +148,7 @@ impl OffCpu {
         else {
             return false;
         };
-        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        let raw = released.raw();
         raw.is_some_and(|raw| raw.kind == RecordType::SAMPLE && wakes.is_wakeup(&raw))
     }
 
@@ -227,7 +227,7 @@ impl OffCpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_records::{Attr, SampleFields, SampleType};
+    use rprof_records::{Attr, RawBytes, SampleFields, SampleType};
 
     /// Format of Linux 6.18.
     const FORMAT: &str = "name: sched_waking

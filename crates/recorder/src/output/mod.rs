@@ -49,8 +49,7 @@ use rprof_output::{OwnFile, RecordingFile, Whereabouts};
 use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
 use rprof_processes::{LiveProcesses, Pid};
 use rprof_records::{
-    Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample, SampleId,
-    put_record,
+    Endian, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample, SampleId, put_record,
 };
 use rprof_sampler::{Clock, Stream, TracePiece};
 
@@ -334,7 +333,7 @@ impl RotatingOutput {
     pub(crate) fn put_wait(&mut self, from: u64, released: &Released<'_>) -> io::Result<()> {
         if self.takes(released)? {
             self.tally.count_wait(from, released.time);
-            if let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) {
+            if let Some(raw) = released.raw() {
                 self.follow_images(&raw);
             }
             self.sink()?.write_records(released.bytes)?;
@@ -386,7 +385,7 @@ impl RotatingOutput {
     }
 
     fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
-        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
+        let Some(raw) = released.raw() else {
             return;
         };
         if raw.kind == RecordType::SAMPLE {

@@ -1,6 +1,6 @@
 //! Layouts of the records in the two rings of a CPU.
 
-use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord, SampleLayout};
+use rprof_records::{ProcessEvent, SampleLayout};
 use rprof_sampler::Stream;
 
 use super::merge::Released;
@@ -22,7 +22,7 @@ impl Layouts {
     /// Decodes a record; `None` if it is no process event or is damaged.
     #[inline]
     pub(crate) fn process_event<'a>(&'a self, released: &Released<'a>) -> Option<ProcessEvent<'a>> {
-        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE)?;
+        let raw = released.raw()?;
         if !ProcessEvent::is_recorded_as(raw.kind) {
             return None;
         }

@@ -83,6 +83,13 @@ pub struct Released<'a> {
     pub bytes: &'a [u8],
 }
 
+impl<'a> Released<'a> {
+    /// Parses the record's header. `None` if it is damaged.
+    pub fn raw(&self) -> Option<RawRecord<'a>> {
+        RawRecord::parse(RawBytes::from(self.bytes), Endian::NATIVE)
+    }
+}
+
 impl Merge {
     /// Creates a merge for these CPUs, with the record layouts of their rings. `slack` is the
     /// maximum error of watermarks in nanoseconds.

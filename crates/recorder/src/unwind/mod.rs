@@ -28,8 +28,8 @@ pub use tally::{StackCause, StackTally};
 
 use rprof_processes::{LiveMap, Pid, Tid};
 use rprof_records::{
-    Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
-    SampleLayout, SampleType,
+    Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawRecord, RecordType, Sample, SampleLayout,
+    SampleType,
 };
 use rprof_sampler::{Clock, EventIds, FastDrain, StackBases};
 use rprof_unwind::{
@@ -186,7 +186,7 @@ impl Unwinding {
             self.handle_event(event);
             return RecordAction::Keep;
         }
-        match RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) {
+        match released.raw() {
             Some(raw) if raw.kind == RecordType::SAMPLE => self.rewrite(&raw, unwound),
             _ => RecordAction::Keep,
         }
