@@ -233,7 +233,7 @@ impl Index {
 }
 
 /// Returns the ranges of all FDEs, ascending. Overlaps are cut at the next start.
-fn described(mut elf: Elf<'_>) -> Vec<Range<u64>> {
+pub(super) fn described(mut elf: Elf<'_>) -> Vec<Range<u64>> {
     let base = elf.segments.code_start();
     let sections = [(elf.eh_frame.take(), true), (elf.debug_frame.take(), false)];
     let mut described = Vec::new();

@@ -2,6 +2,7 @@
 
 mod augmentation;
 mod block;
+mod called;
 mod cfi;
 mod elf;
 mod entry;
@@ -13,6 +14,7 @@ mod rule;
 mod switches;
 mod undescribed;
 
+pub use called::CalledFunctions;
 pub use functions::FunctionRanges;
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 

@@ -21,28 +21,9 @@ impl UndescribedCode {
     pub(crate) fn new<'data>(
         bytes: impl ReadRef<'data>,
         segments: &Segments,
-        mut described: Vec<(u64, u64)>,
+        described: Vec<(u64, u64)>,
     ) -> Self {
-        described.sort_unstable();
-        let mut gaps: Vec<(u64, u64)> = Vec::new();
-        for segment in segments.code() {
-            let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
-            let mut at = start;
-            let first = described.partition_point(|&(_, end)| end <= start);
-            for &(low, high) in described.get(first..).unwrap_or(&[]) {
-                if low >= end {
-                    break;
-                }
-                if low > at {
-                    gaps.push((at, low));
-                }
-                at = at.max(high);
-            }
-            if at < end {
-                gaps.push((at, end));
-            }
-        }
-        gaps.retain(|(start, end)| end - start >= MIN_STRETCH);
+        let gaps = gaps(segments, described);
         let total = gaps
             .iter()
             .fold(0_u64, |sum, (start, end)| sum.saturating_add(end - start));
@@ -71,4 +52,31 @@ impl UndescribedCode {
         let bytes = self.stretches.iter().map(|(_, bytes)| bytes.len());
         bytes.sum::<usize>() + size_of_val(&*self.stretches)
     }
+}
+
+/// Returns the executable SVMA ranges outside `described`, which are unordered, without padding
+/// between functions.
+pub(super) fn gaps(segments: &Segments, mut described: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    described.sort_unstable();
+    let mut gaps: Vec<(u64, u64)> = Vec::new();
+    for segment in segments.code() {
+        let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
+        let mut at = start;
+        let first = described.partition_point(|&(_, end)| end <= start);
+        for &(low, high) in described.get(first..).unwrap_or(&[]) {
+            if low >= end {
+                break;
+            }
+            if low > at {
+                gaps.push((at, low));
+            }
+            at = at.max(high);
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+    }
+    gaps.retain(|(start, end)| end - start >= MIN_STRETCH);
+    gaps.sort_unstable();
+    gaps
 }

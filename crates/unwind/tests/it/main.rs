@@ -6,6 +6,7 @@ mod aarch64;
 mod aarch64_code;
 mod attached;
 mod caches;
+mod called;
 mod framehop;
 mod fuzz_corpus;
 mod handed_frames;
