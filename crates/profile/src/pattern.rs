@@ -38,7 +38,7 @@ pub(crate) fn without_place(name: &str) -> Option<&str> {
     (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
 }
 
-/// Matches bytes like [`matches_name`]. `?` matches one byte.
+/// Matches bytes like [`matches_name`].
 pub fn matches_bytes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == name || is_glob(pattern) && matches_glob(pattern, name)
 }
@@ -91,7 +91,14 @@ fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
                 star = Some((at, of_name));
                 at += 1;
             }
-            Some(byte) if *byte == b'?' || *byte == name[of_name] => {
+            Some(b'?') => {
+                at += 1;
+                of_name += 1;
+                while name.get(of_name).is_some_and(|byte| is_continuation(*byte)) {
+                    of_name += 1;
+                }
+            }
+            Some(byte) if *byte == name[of_name] => {
                 at += 1;
                 of_name += 1;
             }
@@ -108,6 +115,11 @@ fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
+/// Returns true for a byte of UTF-8 that continues a character.
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +134,10 @@ mod tests {
             ("a*c*e", "abcdef", false),
             ("a?c", "abc", true),
             ("a?c", "ac", false),
+            ("caf?", "café", true),
+            ("?é", "éé", true),
+            ("c?f??", "café", false),
+            ("*??", "é", false),
             ("**a", "bba", true),
             ("*aab", "aaaaaab", true),
             ("a", "b", false),
