@@ -154,14 +154,14 @@ impl Search<'_> {
             if let Ok(Some((relocations, _))) = section.rela(ENDIAN, bytes) {
                 for relocation in relocations {
                     if relocation.r_type(ENDIAN, false) == R_X86_64_RELATIVE {
-                        self.add(relocation.r_addend(ENDIAN).cast_unsigned());
+                        self.add(relocation.r_addend.get(ENDIAN).cast_unsigned());
                     }
                 }
             }
             let flags = section.sh_flags(ENDIAN);
             let is_data = section.sh_type(ENDIAN) == SHT_PROGBITS
-                && flags & u64::from(SHF_ALLOC) != 0
-                && flags & u64::from(SHF_EXECINSTR) == 0;
+                && flags.contains(SHF_ALLOC)
+                && !flags.contains(SHF_EXECINSTR);
             if is_data && is_fixed {
                 let data = section.data(ENDIAN, bytes).unwrap_or_default();
                 let words = data.chunks_exact(8).filter_map(|bytes| word(bytes).ok());
