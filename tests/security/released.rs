@@ -73,7 +73,7 @@ fn mount_of_a_program_can_be_taken_away_beside_a_recording() {
     for command in [
         "record -q -F 999 -e cpu-clock -a",
         "record -q -F 999 -e cpu-clock -a --call-graph fp",
-        "top -q -F 999 -d 0.2 -n 1000 --format json",
+        "top -q -F 999 -d 0.2 -n 1000 -E 1 --format json",
     ] {
         let here = Here::new();
         let rprof = here.rprof(command).start();
@@ -98,7 +98,7 @@ fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
     for command in [
         "record -q -F 999 -e cpu-clock -o out.data",
         "record -q -F 999 -e cpu-clock --off-cpu -o out.data",
-        "top -q -F 999 -e cpu-clock -d 0.2 -n 1000 --format json",
+        "top -q -F 999 -e cpu-clock -d 0.2 -n 1000 -E 1 --format json",
     ] {
         let here = Here::new();
         let folder = here.path("programs");
