@@ -238,7 +238,6 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
             Some("a jitdump, or code with frame pointers, would show the callers")
         }
         StackCause::NotOpened => Some("raise `ulimit -n`"),
-        StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
         StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
         StackCause::Compat => Some("--call-graph fp follows frame pointers"),
         _ => None,
