@@ -287,7 +287,7 @@ fn names_as_long_as_their_section() {
         calls = calls.all(&everywhere(3).u32(at).0);
     }
     let info = unit(0, &calls.0);
-    let text = vec![b'x'; 4 * size()];
+    let text = vec![b'x'; size()];
     explodes(&[
         (".debug_info", &info),
         (".debug_abbrev", &table.concat()),
