@@ -12,7 +12,7 @@ import { KIND_WAITING, KINDS, outermost } from "./tree.js";
 /** @typedef {import("./model.js").Weights} Weights */
 
 /** Maximum number of wait reasons in the legend. */
-const MOST_WAITS = 12;
+const MAX_WAITS = 12;
 
 /** Figures of a profile in a state. */
 export class Figures {
@@ -360,7 +360,7 @@ export class Figures {
         const fn = tree.fn[node[i]];
         sums.set(fn, (sums.get(fn) ?? 0) + leaves[i]);
       }
-      return [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MOST_WAITS);
+      return [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MAX_WAITS);
     });
   }
 

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { countText } from "./text.js";
 
-const MOST_CHILDREN = 200;
+const MAX_CHILDREN = 200;
 
 /**
  * @typedef {object} OutlineShown
@@ -72,7 +72,7 @@ export class Outline {
     const pile = [shown.root];
     for (let node = pile.pop(); node !== undefined && nodes.length < 2000; node = pile.pop()) {
       nodes.push(node);
-      if (this.open.has(node)) pile.push(...this.children(node).slice(0, MOST_CHILDREN).reverse());
+      if (this.open.has(node)) pile.push(...this.children(node).slice(0, MAX_CHILDREN).reverse());
     }
     this.nodes = nodes;
     this.at = Math.min(this.at, nodes.length - 1);

@@ -1,7 +1,7 @@
 // Printing: light colours, and graphs with all rows.
 
 /** Maximum number of rows of a graph on paper: about one page. */
-const MOST_ROWS = 50;
+const MAX_ROWS = 50;
 
 /** Width of a graph on paper, in pixels: about A4. The browser scales it to the page. */
 const WIDTH = 720;
@@ -15,7 +15,7 @@ export function printable(page) {
   /** @type {string | undefined} */
   let theme;
   const show = (/** @type {boolean} */ isPaper) => {
-    for (const view of [page.flame, page.callers, page.callees]) view.setPaper(isPaper ? { width: WIDTH, rows: MOST_ROWS } : null);
+    for (const view of [page.flame, page.callers, page.callees]) view.setPaper(isPaper ? { width: WIDTH, rows: MAX_ROWS } : null);
     page.show();
   };
   addEventListener("beforeprint", () => {

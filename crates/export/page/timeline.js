@@ -8,7 +8,7 @@ import { countText, percentText } from "./text.js";
 /** Heights of a lane and of the time axis. */
 const LANE = 22;
 const AXIS = 16;
-const MOST_LANES = 10;
+const MAX_LANES = 10;
 const HEAT_ROWS = 50;
 
 export class Timeline {
@@ -179,7 +179,7 @@ export class Timeline {
       if (this.madeFor !== key) this.made = lanesOf(this.profile, this.profile.rows, shown.lanes, shown.event);
       this.madeFor = key;
       const all = this.made?.lanes ?? [];
-      this.count = this.isAll ? Math.min(all.length, 300) : Math.min(all.length, MOST_LANES);
+      this.count = this.isAll ? Math.min(all.length, 300) : Math.min(all.length, MAX_LANES);
       const chosen = (/** @type {import("./lanes.js").Lane} */ lane) =>
         lane.filters.every(({ kind, id }) => shown.filters.some((filter) => filter.kind === kind && filter.id === id));
       const whole = all.reduce((sum, lane) => sum + lane.weight, 0);

@@ -14,7 +14,7 @@ use std::ops::Range;
 const MAX_CALLS: usize = 256;
 
 /// Maximum number of inlined calls per unit: a constant, plus a number per address.
-const MOST_CALLS: usize = 1 << 14;
+const MAX_UNIT_CALLS: usize = 1 << 14;
 const CALLS_FOR_EACH: usize = 64;
 
 /// Maximum number of addresses to compare with the ranges of one entry.
@@ -80,7 +80,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Self {
             dwarf,
             unit,
-            calls: MOST_CALLS + CALLS_FOR_EACH * wanted.len(),
+            calls: MAX_UNIT_CALLS + CALLS_FOR_EACH * wanted.len(),
             wanted,
             scopes: Vec::new(),
             budget,
