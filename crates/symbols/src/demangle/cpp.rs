@@ -10,6 +10,10 @@ use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 const MAX_DEPTH: u32 = 128;
 
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
+    if let Some((function, number)) = block(raw) {
+        let name = demangle(function, style)?;
+        return Some(format!("{name} [block{number}]"));
+    }
     if !raw.starts_with("_Z") && !raw.starts_with("__Z") && !raw.starts_with("_GLOBAL_") {
         return None;
     }
@@ -36,6 +40,17 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
         Style::Full => plain(raw, style),
         Style::Mangled => None,
     }
+}
+
+/// Splits the name of a block of Clang: `___Z4mainv_block_invoke_2` is the second one in `main`.
+fn block(raw: &str) -> Option<(&str, String)> {
+    let (function, number) = raw.strip_prefix("__")?.rsplit_once("_block_invoke")?;
+    let number = match number.strip_prefix('_') {
+        None if number.is_empty() => String::new(),
+        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => format!(" {digits}"),
+        _ => return None,
+    };
+    function.starts_with("_Z").then_some((function, number))
 }
 
 const MAX_DOTS: usize = 4;

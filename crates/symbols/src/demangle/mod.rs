@@ -1,6 +1,6 @@
 //! Demangling: from linkage names to names as in the source code.
 //!
-//! Supports Rust (legacy and v0) and C++ (Itanium ABI). Other names stay unchanged. Swift
+//! Supports Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Other names stay unchanged. Swift
 //! demanglers compile the C++ of Swift's own library (symbolic-demangle, swift-demangler, and
 //! macho-demangle through it) or call its runtime (swift-demangle, swift-runtime). No Rust crate
 //! for D was found; libiberty, LLVM and D's own runtime demangle it.
@@ -11,6 +11,7 @@
 mod bounded;
 mod cpp;
 mod default_arguments;
+mod ocaml;
 mod rust;
 mod short;
 mod style;
@@ -38,7 +39,9 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
         return Cow::Borrowed(raw);
     }
     // Rust first: its legacy names are valid C++ names too.
-    let name = rust::demangle(raw, style).or_else(|| cpp::demangle(raw, style));
+    let name = rust::demangle(raw, style)
+        .or_else(|| cpp::demangle(raw, style))
+        .or_else(|| ocaml::demangle(raw));
     name.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 

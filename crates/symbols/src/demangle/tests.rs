@@ -453,3 +453,51 @@ fn lambdas_of_default_arguments_have_their_parameter() {
         assert_eq!(demangle(damaged, Style::Full), damaged);
     }
 }
+
+/// The first four are the examples of perf's own test (`tools/perf/tests/demangle-ocaml-test.c`).
+#[test]
+fn functions_of_ocaml_have_their_modules() {
+    for (raw, name) in [
+        ("main", "main"),
+        ("camlStdlib__array__map_154", "Stdlib.array.map_154"),
+        (
+            "camlStdlib__anon_fn$5bstdlib$2eml$3a334$2c0$2d$2d54$5d_1453",
+            "Stdlib.anon_fn[stdlib.ml:334,0--54]_1453",
+        ),
+        ("camlStdlib__bytes__$2b$2b_2205", "Stdlib.bytes.++_2205"),
+        ("camlMain__f$_12", "Main.f$_12"),
+        ("camlMain__f$1b[31m", "Main.f$1b[31m"),
+        ("caml_alloc_shr", "caml_alloc_shr"),
+        ("camlé", "camlé"),
+    ] {
+        assert_eq!((full(raw), short(raw)), (name.into(), name.into()));
+    }
+}
+
+#[test]
+fn blocks_are_named_after_their_function() {
+    for (raw, in_full, in_short) in [
+        (
+            "___ZN3foo3barEi_block_invoke",
+            "foo::bar(int) [block]",
+            "foo::bar [block]",
+        ),
+        (
+            "___Z4mainv_block_invoke_2",
+            "main() [block 2]",
+            "main [block 2]",
+        ),
+        (
+            "___Z4mainv_block_invoke_x",
+            "___Z4mainv_block_invoke_x",
+            "___Z4mainv_block_invoke_x",
+        ),
+        (
+            "__main_block_invoke",
+            "__main_block_invoke",
+            "__main_block_invoke",
+        ),
+    ] {
+        assert_eq!((full(raw), short(raw)), (in_full.into(), in_short.into()));
+    }
+}

@@ -212,7 +212,9 @@ impl Search<'_> {
             if instruction.code() == Code::INVALID {
                 return;
             }
-            target(&instruction).into_iter().for_each(|svma| self.add(svma));
+            target(&instruction)
+                .into_iter()
+                .for_each(|svma| self.add(svma));
         }
     }
 }

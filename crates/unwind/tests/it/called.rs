@@ -28,8 +28,16 @@ fn found(flags: &[&str]) -> BTreeMap<String, (u64, u64)> {
         assert!(!described(range.start), "{range:x?}");
     }
     let starts = called.ranges().iter().map(|range| (range.start, range.end));
-    let name = |start: u64| symbols.get(&start).copied().unwrap_or("no symbol").to_owned();
-    starts.map(|(start, end)| (name(start), (start, end))).collect()
+    let name = |start: u64| {
+        symbols
+            .get(&start)
+            .copied()
+            .unwrap_or("no symbol")
+            .to_owned()
+    };
+    starts
+        .map(|(start, end)| (name(start), (start, end)))
+        .collect()
 }
 
 #[test]
