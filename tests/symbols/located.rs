@@ -90,7 +90,7 @@ fn every_view_has_located_functions_and_no_located_has_none() {
     let table = here.rprof("report").ok();
     table
         .prints(seventy)
-        .prints("are located by unwinding information");
+        .prints("are located by their start");
     for view in [
         "report --format csv",
         "report --format json",
