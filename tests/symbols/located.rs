@@ -88,9 +88,7 @@ fn every_view_has_located_functions_and_no_located_has_none() {
     let (_, start) = seventy.split_once('+').expect("its start");
 
     let table = here.rprof("report").ok();
-    table
-        .prints(seventy)
-        .prints("are located by unwinding information");
+    table.prints(seventy).prints("are located by their start");
     for view in [
         "report --format csv",
         "report --format json",

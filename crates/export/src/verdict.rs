@@ -141,7 +141,7 @@ impl Finding {
                 format!("stacks: {complete:.1}% reach their root{others}")
             }
             Finding::Frames { named, located } if *located >= 0.05 => format!(
-                "frames: {named:.1}% have a name, {located:.1}% are located by unwinding information \
+                "frames: {named:.1}% have a name, {located:.1}% are located by their start \
                  (OBJECT+0xSTART)"
             ),
             Finding::Frames { named, .. } => format!("frames: {named:.1}% have a name"),

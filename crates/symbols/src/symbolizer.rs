@@ -53,7 +53,7 @@ pub type Lookup = Result<Frames, Reason>;
 pub struct Symbolizer {
     style: Style,
     query: DwarfQuery,
-    /// True if functions without symbols are located by unwinding information.
+    /// True if functions without symbols are located: see `located`.
     locates: bool,
     /// True if functions of the same name are disambiguated by file and line.
     tells_apart: bool,

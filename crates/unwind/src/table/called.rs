@@ -117,6 +117,15 @@ impl Gaps {
         (svma < gap.1).then_some(gap)
     }
 
+    /// Returns true if a jump of one byte may lead from a function to a gap.
+    fn is_near(&self, start: u64, end: u64) -> bool {
+        const REACH: u64 = 128;
+        let first = self
+            .0
+            .partition_point(|gap| gap.1.saturating_add(REACH) < start);
+        (self.0.get(first)).is_some_and(|gap| gap.0 <= end.saturating_add(REACH))
+    }
+
     fn end_at(&self, svma: u64) -> u64 {
         self.find(svma).map_or(svma, |(_, end)| end)
     }
@@ -192,7 +201,7 @@ impl Search<'_> {
             let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(displacement)));
             self.gaps.find(target).is_some()
         });
-        if may_lead_to_gap {
+        if may_lead_to_gap || self.gaps.is_near(start, start + code.len() as u64) {
             self.decode(code, start, |instruction| target_of(instruction, true));
         }
     }
