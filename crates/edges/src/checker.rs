@@ -18,6 +18,9 @@ const MAX_IMAGES: u32 = 4;
 /// Calls that Go's signal handlers inject: the return address is that of the interrupted code.
 const INJECTED: [&str; 3] = ["runtime.sigpanic", "runtime.asyncPreempt", "runtime.debugCallV2"];
 
+/// Maximum number of bytes from the start of `__start_context` to behind its load of the stack pointer.
+const LONGEST_START: u64 = 8;
+
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
@@ -91,16 +94,16 @@ impl Checker {
         &self.loaded[index].code.image
     }
 
-    /// Returns the text of the instruction that ends at a caller's return address.
-    pub(crate) fn instruction_before(&self, caller: Frame) -> String {
-        let Some(image) = caller.image.map(|at| self.image(at)) else {
+    /// Returns the text of the instruction of a frame: its own, or the one before its return address.
+    pub(crate) fn instruction(&self, frame: Frame) -> String {
+        let Some(image) = frame.image.map(|at| self.image(at)) else {
             return String::new();
         };
-        if caller.is_exact {
-            return image.instruction(caller.address);
+        if frame.is_exact {
+            return image.instruction(frame.address);
         }
-        let last = image.piece(caller.lookup()).and_then(|piece| {
-            let end = caller.address;
+        let last = image.piece(frame.lookup()).and_then(|piece| {
+            let end = frame.address;
             sweep(image, Piece { end, ..piece }).last()
         });
         last.map_or_else(String::new, |(address, _)| image.instruction(address))
@@ -276,8 +279,8 @@ impl Checker {
 
     /// Returns the reason why a pair is possible although no call explains it.
     fn explain(&mut self, callee: Frame, caller: Frame) -> Option<Verdict> {
-        let caller_image = self.image(caller.image?);
-        if caller_image.is_root(caller.address) {
+        let at = caller.image?;
+        if self.image(at).is_root(caller.address) || self.is_context(at, caller.address) {
             return Some(Verdict::Root);
         }
         let lookup = callee.lookup();
@@ -287,8 +290,21 @@ impl Checker {
         {
             return Some(Verdict::Signal);
         }
+        if callee.is_exact && code.image.is_leaving(lookup) {
+            return Some(Verdict::Switched);
+        }
         let piece = code.image.piece(lookup)?;
         let switch = code.exits(piece).switches_stack?;
         (callee.is_exact && switch <= lookup).then_some(Verdict::Switched)
+    }
+
+    /// Returns true for the start of a function that begins with a load of the stack pointer:
+    /// `makecontext` writes it as the return address (`__start_context`).
+    fn is_context(&mut self, at: usize, address: u64) -> bool {
+        let code = &mut self.loaded[at].code;
+        let piece = code.image.piece(address);
+        let starts = piece.filter(|piece| piece.start == address);
+        let switch = starts.and_then(|piece| code.exits(piece).switches_stack);
+        switch.is_some_and(|switch| switch - address <= LONGEST_START)
     }
 }

@@ -75,10 +75,25 @@ pub(crate) fn sweep(image: &Image, piece: Piece) -> Sweep<'_> {
     Sweep::new(image.arch, image.range(piece), piece.start)
 }
 
-/// Returns true if execution may continue behind an instruction at the end of a piece. A call at
-/// the end does not return.
-pub(crate) fn runs_on(instruction: &Instruction) -> bool {
-    matches!(instruction.flow, Flow::Next | Flow::Branch(_)) && !instruction.is_padding
+/// The last instruction of a piece, of those seen so far.
+#[derive(Debug, Default)]
+pub(crate) struct Last {
+    flow: Option<Flow>,
+}
+
+impl Last {
+    pub(crate) fn add(&mut self, instruction: &Instruction) {
+        let is_first = self.flow.is_none();
+        if is_first || !instruction.is_padding {
+            self.flow = Some(instruction.flow);
+        }
+    }
+
+    /// Returns true if execution may continue behind the piece: also if it has only fillers. A call
+    /// at the end does not return.
+    pub(crate) fn runs_on(&self) -> bool {
+        matches!(self.flow, Some(Flow::Next | Flow::Branch(_)))
+    }
 }
 
 fn find_exits(image: &Image, piece: Piece) -> Exits {
@@ -87,7 +102,7 @@ fn find_exits(image: &Image, piece: Piece) -> Exits {
         exits.is_open = true;
         return exits;
     }
-    let mut last = None;
+    let mut last = Last::default();
     for (address, instruction) in sweep(image, piece) {
         match instruction.flow {
             Flow::Branch(target) | Flow::Jump(Target::Address(target)) => {
@@ -102,11 +117,9 @@ fn find_exits(image: &Image, piece: Piece) -> Exits {
         if instruction.switches_stack && exits.switches_stack.is_none() {
             exits.switches_stack = Some(address + instruction.len);
         }
-        if !instruction.is_padding {
-            last = Some(instruction);
-        }
+        last.add(&instruction);
     }
-    if last.is_some_and(|last| runs_on(&last)) {
+    if last.runs_on() {
         exits.targets.push(piece.end);
     }
     exits.targets.sort_unstable();

@@ -68,7 +68,6 @@ pub(crate) fn parse(path: &str, data: Vec<u8>) -> Option<Image> {
     let (sections, symbols, slots) = (found.sections, found.symbols, found.slots);
     let (definitions, entries) = (found.exported, found.entries);
     Some(Image {
-        path: path.into(),
         arch,
         segments,
         sections,

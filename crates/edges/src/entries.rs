@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::code::{runs_on, sweep};
+use crate::code::{Last, sweep};
 use crate::decode::{Flow, Target};
 use crate::image::{Image, Piece, Slot};
 
@@ -60,8 +60,13 @@ impl Entries {
         Self { named, jumps }
     }
 
-    /// Returns true if an indirect call can lead to the code at an address.
+    /// Returns true if an indirect call can lead to the code at an address. Code that the unwinding
+    /// information of the image leaves out passes: generators of code, such as V8's, have tables of
+    /// distances instead of pointers.
     pub(crate) fn has(&self, image: &Image, address: u64) -> bool {
+        if image.unwind_info.at(address).is_none() && !image.unwind_info.is_empty() {
+            return true;
+        }
         let mut seen = FxHashSet::default();
         let mut waiting: Vec<Piece> = image.piece(address).into_iter().collect();
         while let Some(piece) = waiting.pop() {
@@ -83,7 +88,7 @@ impl Entries {
 }
 
 fn add(image: &Image, piece: Piece, named: &mut Vec<u64>, jumps: &mut Vec<(u64, u64)>) {
-    let mut last = None;
+    let mut last = Last::default();
     for (_, instruction) in sweep(image, piece) {
         named.extend(instruction.named);
         match instruction.flow {
@@ -92,11 +97,9 @@ fn add(image: &Image, piece: Piece, named: &mut Vec<u64>, jumps: &mut Vec<(u64, 
             }
             _ => {}
         }
-        if !instruction.is_padding {
-            last = Some(instruction);
-        }
+        last.add(&instruction);
     }
-    if last.is_some_and(|last| runs_on(&last)) {
+    if last.runs_on() {
         jumps.push((piece.end, piece.start));
     }
 }

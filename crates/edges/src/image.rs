@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::decode::{self, Arch};
-use crate::unwind_info::UnwindInfo;
+use crate::unwind_info::{Caller, UnwindInfo};
 
 /// Length in bytes of a stub in a procedure linkage table.
 const STUB: u64 = 16;
@@ -71,7 +71,6 @@ impl Piece {
 /// An ELF file. Addresses are as stated in the file (SVMA).
 #[derive(Debug)]
 pub(crate) struct Image {
-    pub(crate) path: Box<str>,
     pub(crate) arch: Arch,
     pub(crate) data: Vec<u8>,
     pub(crate) segments: Vec<Segment>,
@@ -213,13 +212,23 @@ impl Image {
     /// Returns true if the code at an address is the root of a stack by its description, or by the
     /// name that Go's runtime gives it.
     pub(crate) fn is_root(&self, address: u64) -> bool {
+        let name = self.symbol(address.wrapping_sub(1)).map(|(name, _)| name);
+        let is_goexit = name.is_some_and(|name| name.trim_end_matches(".abi0") == "runtime.goexit");
+        is_goexit || self.caller(address) == Caller::None
+    }
+
+    /// Returns true if the code at an address has its return address in a register, like x86-64's
+    /// `longjmp`: its caller is that of another place.
+    pub(crate) fn is_leaving(&self, address: u64) -> bool {
+        self.arch == Arch::X86_64 && self.caller(address) == Caller::InRegister
+    }
+
+    fn caller(&self, address: u64) -> Caller {
         let return_register = match self.arch {
             Arch::X86_64 => 16,
             Arch::Aarch64 => 30,
         };
-        let name = self.symbol(address.wrapping_sub(1)).map(|(name, _)| name);
-        let is_goexit = name.is_some_and(|name| name.trim_end_matches(".abi0") == "runtime.goexit");
-        is_goexit || self.unwind_info.is_root(address, return_register)
+        self.unwind_info.caller(address, return_register)
     }
 
     /// Returns the text of the instruction at an address.

@@ -24,11 +24,11 @@ pub enum Callers {
 pub struct Side {
     /// Path of the image, or its name.
     pub object: String,
-    /// Address in the image: of the instruction for callees, else the return address.
+    /// Address in the image: a return address, except for innermost and interrupted frames.
     pub address: u64,
     /// Function and distance from its start, if a symbol names it.
     pub function: String,
-    /// The callee's instruction, or the one before the return address.
+    /// The instruction at the address, or the one before a return address.
     pub instruction: String,
 }
 
@@ -178,8 +178,8 @@ pub fn check(text: &str, callers: Callers) -> Report {
                 verdict,
                 samples: seen.samples,
                 thread: seen.thread.to_owned(),
-                callee: side(&checker, callee, seen.objects[0], true),
-                caller: side(&checker, caller, seen.objects[1], false),
+                callee: side(&checker, callee, seen.objects[0]),
+                caller: side(&checker, caller, seen.objects[1]),
             });
         }
     }
@@ -221,23 +221,17 @@ fn frames(checker: &mut Checker, user: &[Line<'_>], callers: Callers) -> Vec<Fra
     frames
 }
 
-fn side(checker: &Checker, frame: Frame, object: &str, is_callee: bool) -> Side {
+fn side(checker: &Checker, frame: Frame, object: &str) -> Side {
     let lookup = frame.lookup();
     let image = frame.image.map(|at| checker.image(at));
     let symbol = image.and_then(|image| image.symbol(lookup));
     let function = symbol.map_or_else(String::new, |(name, distance)| {
         format!("{name}+{distance:#x}")
     });
-    let instruction = image.map_or_else(String::new, |image| {
-        if is_callee {
-            return image.instruction(lookup);
-        }
-        checker.instruction_before(frame)
-    });
     Side {
         object: object.to_owned(),
-        address: if is_callee { lookup } else { frame.address },
+        address: frame.address,
         function,
-        instruction,
+        instruction: checker.instruction(frame),
     }
 }

@@ -55,9 +55,9 @@ impl UnwindInfo {
         }
     }
 
-    /// Returns the descriptions, ascending by address.
-    pub(crate) fn all(&self) -> &[Described] {
-        &self.described
+    /// Returns true if the image has no descriptions.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.described.is_empty()
     }
 
     /// Returns the description that covers an address.
@@ -75,22 +75,35 @@ impl UnwindInfo {
         (low, high)
     }
 
-    /// Returns true if the description says that the code at an address has no caller.
-    pub(crate) fn is_root(&self, address: u64, return_register: u16) -> bool {
+    /// Returns the rule for the return address of a frame at an address.
+    pub(crate) fn caller(&self, address: u64, return_register: u16) -> Caller {
         let Some(found) = self.at(address) else {
-            return false;
+            return Caller::Usual;
         };
         let frames = frames(&self.section);
         let offset = EhFrameOffset(found.offset);
         let fde = frames.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset);
         let mut context = UnwindContext::new();
         let Ok(fde) = fde else {
-            return false;
+            return Caller::Usual;
         };
         let row = fde.unwind_info_for_address(&frames, &self.bases, &mut context, address);
-        let rule = row.map(|row| row.register(gimli::Register(return_register)));
-        matches!(rule, Ok(Some(RegisterRule::Undefined)))
+        match row.map(|row| row.register(gimli::Register(return_register))) {
+            Ok(Some(RegisterRule::Undefined)) => Caller::None,
+            Ok(Some(RegisterRule::Register(_))) => Caller::InRegister,
+            _ => Caller::Usual,
+        }
     }
+}
+
+/// Where a frame has its return address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Usual,
+    /// In a register, as in `longjmp` on x86-64.
+    InRegister,
+    /// Nowhere: it is a root.
+    None,
 }
 
 fn frames(section: &[u8]) -> EhFrame<gimli::EndianSlice<'_, LittleEndian>> {
