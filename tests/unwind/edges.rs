@@ -36,7 +36,11 @@ fn check(text: &str) -> Report {
 fn without_second_frames(text: &str) -> String {
     let mut frames = 0;
     let is_kept = |line: &&str| {
-        frames = if line.starts_with([' ', '\t']) { frames + 1 } else { 0 };
+        frames = if line.starts_with([' ', '\t']) {
+            frames + 1
+        } else {
+            0
+        };
         frames != 2
     };
     let kept = text.lines().filter(is_kept);

@@ -16,7 +16,11 @@ use crate::{elf, vdso};
 const MAX_IMAGES: u32 = 4;
 
 /// Calls that Go's signal handlers inject: the return address is that of the interrupted code.
-const INJECTED: [&str; 3] = ["runtime.sigpanic", "runtime.asyncPreempt", "runtime.debugCallV2"];
+const INJECTED: [&str; 3] = [
+    "runtime.sigpanic",
+    "runtime.asyncPreempt",
+    "runtime.debugCallV2",
+];
 
 /// Maximum number of bytes from the start of `__start_context` to behind its load of the stack pointer.
 const LONGEST_START: u64 = 8;
@@ -128,7 +132,11 @@ impl Checker {
         };
         if callee.is_trampoline {
             let is_code = self.image(at).is_code(caller.address);
-            return if is_code { Verdict::Signal } else { Verdict::NoCall };
+            return if is_code {
+                Verdict::Signal
+            } else {
+                Verdict::NoCall
+            };
         }
         if caller.is_trampoline {
             return self.pointed(callee, Verdict::Signal);
@@ -160,7 +168,9 @@ impl Checker {
                 }
                 None => self.pointed(callee, Verdict::Indirect),
             },
-            Target::Table | Target::Pointer => self.pointed(callee, Verdict::Indirect),
+            Target::Table | Target::Pointers(_) | Target::Pointer => {
+                self.pointed(callee, Verdict::Indirect)
+            }
         }
     }
 
@@ -189,21 +199,17 @@ impl Checker {
         let leads_out = !reach.names.is_empty() || !reach.resolvers.is_empty();
         let Some(callee_at) = callee.image else {
             let may = reach.is_open || leads_out;
-            return if may { Verdict::Unchecked } else { Verdict::WrongTarget };
+            return if may {
+                Verdict::Unchecked
+            } else {
+                Verdict::WrongTarget
+            };
         };
         let lookup = callee.lookup();
-        if callee_at == at {
-            match reach.pieces.iter().position(|piece| piece.has(lookup)) {
-                Some(0) => return Verdict::Direct,
-                Some(_) => return Verdict::Jump,
-                None => {}
-            }
-            // The linkage table's own code, before the dynamic linker has found the function.
-            let image = self.image(at);
-            let is_table = |address| image.is_linkage_table(address);
-            if is_table(lookup) && reach.pieces.iter().any(|piece| is_table(piece.start)) {
-                return Verdict::Lazy;
-            }
+        if callee_at == at
+            && let Some(verdict) = within(self.image(at), reach, lookup)
+        {
+            return verdict;
         }
         let fit = self.follow(at, reach, callee);
         if let Fit::Yes(verdict) = fit {
@@ -232,8 +238,11 @@ impl Checker {
         // Each with the number of images on the way.
         let mut names: Vec<(Box<str>, u32)> =
             reach.names.iter().map(|name| (name.clone(), 0)).collect();
-        let mut resolvers: Vec<(usize, u64, u32)> =
-            reach.resolvers.iter().map(|&address| (at, address, 0)).collect();
+        let mut resolvers: Vec<(usize, u64, u32)> = reach
+            .resolvers
+            .iter()
+            .map(|&address| (at, address, 0))
+            .collect();
         let mut targets: Vec<(usize, u64, Verdict, u32)> = Vec::new();
         loop {
             if let Some((at, resolver, images)) = resolvers.pop() {
@@ -243,9 +252,11 @@ impl Checker {
                 targets.extend(functions.map(|to| (at, to, Verdict::Resolver, images)));
             } else if let Some((at, target, verdict, images)) = targets.pop() {
                 let reach = self.reach(at, target);
-                let is_here = |piece: &Piece| piece.has(callee.lookup());
-                if callee.image == Some(at) && reach.pieces.iter().any(is_here) {
-                    return Fit::Yes(verdict);
+                if callee.image == Some(at)
+                    && let Some(found) = within(self.image(at), &reach, callee.lookup())
+                {
+                    let is_lazy = found == Verdict::Lazy;
+                    return Fit::Yes(if is_lazy { found } else { verdict });
                 }
                 is_open |= reach.is_open;
                 if images < MAX_IMAGES {
@@ -306,5 +317,21 @@ impl Checker {
         let starts = piece.filter(|piece| piece.start == address);
         let switch = starts.and_then(|piece| code.exits(piece).switches_stack);
         switch.is_some_and(|switch| switch - address <= LONGEST_START)
+    }
+}
+
+/// Judges a callee in the image of the destinations.
+fn within(image: &Image, reach: &Reach, lookup: u64) -> Option<Verdict> {
+    let mut pieces = reach.pieces.iter();
+    match pieces.position(|piece| piece.has(lookup)) {
+        Some(0) => Some(Verdict::Direct),
+        Some(_) => Some(Verdict::Jump),
+        // The linkage table's own code, before the dynamic linker has found the function.
+        None => {
+            let is_table = |address| image.is_linkage_table(address);
+            let mut pieces = reach.pieces.iter();
+            let leads_to_table = pieces.any(|piece| is_table(piece.start));
+            (is_table(lookup) && leads_to_table).then_some(Verdict::Lazy)
+        }
     }
 }

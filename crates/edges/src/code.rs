@@ -112,6 +112,11 @@ fn find_exits(image: &Image, piece: Piece) -> Exits {
             }
             Flow::Jump(Target::Slot(slot)) => exits.slots.push(slot),
             Flow::Jump(Target::Pointer) => exits.is_open = true,
+            Flow::Jump(Target::Pointers(table)) => {
+                // A jump table, or functions.
+                let first = image.word(table);
+                exits.is_open |= first.is_none_or(|first| !piece.has(first));
+            }
             _ => {}
         }
         if instruction.switches_stack && exits.switches_stack.is_none() {

@@ -6,10 +6,13 @@ use object::elf::{
     EM_AARCH64, EM_X86_64, FileHeader64, PF_X, PT_GNU_RELRO, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR,
     SHN_UNDEF, SHT_NOBITS, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
 };
-use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
+use object::read::elf::{
+    FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable,
+};
 use rustc_hash::FxHashMap;
 
 use crate::decode::Arch;
+use crate::go;
 use crate::image::{Definition, Image, Section, Segment, Slot};
 use crate::unwind_info::UnwindInfo;
 
@@ -59,6 +62,9 @@ pub(crate) fn parse(path: &str, data: Vec<u8>) -> Option<Image> {
     if !has_exports {
         found.exported = std::mem::take(&mut found.own);
     }
+    if let Some(table) = found.go_functions {
+        found.symbols.extend(go::functions(table, found.text));
+    }
     let unwind_info = UnwindInfo::parse(found.frames.unwrap_or_default(), found.bases);
     found.sections.sort_by_key(|section| section.start);
     found.symbols.sort();
@@ -93,6 +99,9 @@ struct Found<'a> {
     slots: FxHashMap<u64, Slot>,
     entries: Vec<u64>,
     frames: Option<&'a [u8]>,
+    go_functions: Option<&'a [u8]>,
+    /// Address of `.text`.
+    text: Option<u64>,
     bases: BaseAddresses,
 }
 
@@ -112,13 +121,18 @@ impl<'a> Found<'a> {
                 self.frames = contents();
                 self.bases = std::mem::take(&mut self.bases).set_eh_frame(start);
             }
-            b".text" => self.bases = std::mem::take(&mut self.bases).set_text(start),
+            b".text" => {
+                self.text = Some(start);
+                self.bases = std::mem::take(&mut self.bases).set_text(start);
+            }
+            b".gopclntab" | b".data.rel.ro.gopclntab" => self.go_functions = contents(),
             b".got" => self.bases = std::mem::take(&mut self.bases).set_got(start),
             b".dynamic" => {
                 let words = contents().unwrap_or_default().as_chunks::<16>().0;
                 for entry in words {
                     let (tag, value) = entry.split_at(8);
-                    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+                    let number =
+                        |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
                     if FUNCTIONS.contains(&number(tag)) {
                         self.entries.push(number(value));
                     }
@@ -154,7 +168,8 @@ impl<'a> Found<'a> {
             {
                 continue;
             }
-            let name = String::from_utf8_lossy(symbols.symbol_name(ENDIAN, symbol).unwrap_or_default());
+            let name =
+                String::from_utf8_lossy(symbols.symbol_name(ENDIAN, symbol).unwrap_or_default());
             // Labels of an assembler, and marks of AArch64, are no functions.
             if name.is_empty() || name.starts_with(".L") || name.starts_with('$') {
                 continue;
@@ -164,7 +179,11 @@ impl<'a> Found<'a> {
                 address,
                 is_resolver: kind == STT_GNU_IFUNC,
             };
-            let names = if is_exported { &mut self.exported } else { &mut self.own };
+            let names = if is_exported {
+                &mut self.exported
+            } else {
+                &mut self.own
+            };
             names.entry((&*name).into()).or_default().push(definition);
         }
     }

@@ -78,7 +78,9 @@ impl Entries {
             if is_named || seen.len() > MAX_PIECES {
                 return true;
             }
-            let first = self.jumps.partition_point(|(target, _)| *target < piece.start);
+            let first = self
+                .jumps
+                .partition_point(|(target, _)| *target < piece.start);
             let jumps = self.jumps[first..].iter();
             let sources = jumps.take_while(|(target, _)| piece.has(*target));
             waiting.extend(sources.filter_map(|(_, source)| image.piece(*source)));

@@ -33,6 +33,7 @@ mod code;
 mod decode;
 mod elf;
 mod entries;
+mod go;
 mod image;
 mod reach;
 mod report;

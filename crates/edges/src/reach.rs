@@ -46,7 +46,13 @@ pub(crate) fn reach(code: &mut Code, target: u64) -> Reach {
         }
         let exits;
         let (targets, slots) = if code.image.is_linkage_table(address) {
-            let slot = stub(&code.image, Piece { start: address, ..piece });
+            let slot = stub(
+                &code.image,
+                Piece {
+                    start: address,
+                    ..piece
+                },
+            );
             reach.is_open |= slot.is_none();
             (&[][..], slot.into_iter().collect())
         } else {

@@ -16,7 +16,10 @@ fn checked(program: &Path, stacks: &[Vec<u64>]) -> Report {
         let frames: String = stack.iter().map(frame).collect();
         format!("program 1/1 1.0: \n{frames}\n")
     };
-    check(&stacks.iter().map(stack).collect::<String>(), Callers::Return)
+    check(
+        &stacks.iter().map(stack).collect::<String>(),
+        Callers::Return,
+    )
 }
 
 /// A line of `fixtures/pairs.c`: how the function was called, its code, and its return address.
@@ -57,25 +60,26 @@ fn verdict(program: &Path, callee: u64, caller: u64) -> Verdict {
     let report = checked(program, &[vec![callee, caller]]);
     let verdicts: Vec<Verdict> = report.pairs.keys().copied().collect();
     assert_eq!(verdicts.len(), 1, "{report}");
-    assert_eq!(report.findings.len(), usize::from(verdicts[0].is_impossible()));
+    assert_eq!(
+        report.findings.len(),
+        usize::from(verdicts[0].is_impossible())
+    );
     verdicts[0]
 }
 
 /// Bounds of functions by symbols.
 const BARE: &str = "-fno-asynchronous-unwind-tables";
 
-const FLAGS: [&[&str]; 3] = [
-    &[],
-    &[BARE],
-    &["-fno-omit-frame-pointer"],
-];
+const FLAGS: [&[&str]; 3] = [&[], &[BARE], &["-fno-omit-frame-pointer"]];
 
 #[test]
 fn pairs_that_a_program_has_seen_are_possible() {
     rprof_testing::needs!(X86_64);
     for flags in FLAGS {
         let (program, seen) = pairs(flags);
-        let found = seen.iter().map(|seen| verdict(&program, seen.callee, seen.caller));
+        let found = seen
+            .iter()
+            .map(|seen| verdict(&program, seen.callee, seen.caller));
         let expected = [
             Verdict::Direct,
             Verdict::Jump,
@@ -122,7 +126,10 @@ fn traced() -> Vec<Vec<u64>> {
     let stack = |line: &str| {
         let words = line.split(' ').skip(1);
         let number = |word| u64::from_str_radix(word, 16).expect("an address");
-        words.map(number).take_while(|address| *address < NO_FILE).collect()
+        words
+            .map(number)
+            .take_while(|address| *address < NO_FILE)
+            .collect()
     };
     text.lines().map(stack).collect()
 }

@@ -33,6 +33,7 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
     before.left = before.left.saturating_sub(1);
     let has_table = before.left > 0
         && instruction.op0_kind() == OpKind::Register
+        && before.entry != Register::None
         && instruction.op0_register() == before.entry;
     let flow = match instruction.flow_control() {
         FlowControl::Call => Flow::Call(near(&instruction)),
@@ -40,8 +41,8 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
         FlowControl::UnconditionalBranch => Flow::Jump(near(&instruction)),
         FlowControl::IndirectBranch => Flow::Jump(match slot(&instruction) {
             Some(slot) => slot,
-            None if has_table || is_table(&instruction) => Target::Table,
-            None => Target::Pointer,
+            None if has_table || instruction.segment_prefix() == Register::DS => Target::Table,
+            None => pointers(&instruction).map_or(Target::Pointer, Target::Pointers),
         }),
         FlowControl::ConditionalBranch => Flow::Branch(instruction.near_branch_target()),
         FlowControl::Return if planted => Flow::Jump(Target::Pointer),
@@ -51,6 +52,10 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
         _ => Flow::Next,
     };
     follow_table(&instruction, before);
+    if matches!(flow, Flow::Jump(_) | Flow::Return | Flow::Stop) {
+        // What follows is another path.
+        *before = Before::default();
+    }
     before.plants_return = plants_return(&instruction);
     Instruction {
         named: named(&instruction),
@@ -80,50 +85,48 @@ fn slot(instruction: &iced_x86::Instruction) -> Option<Target> {
 }
 
 fn is_thread_local(instruction: &iced_x86::Instruction) -> bool {
-    matches!(
-        instruction.segment_prefix(),
-        Register::FS | Register::GS
-    )
+    matches!(instruction.segment_prefix(), Register::FS | Register::GS)
 }
 
-/// Returns true for `jmp *table(,%rax,8)`, and for jumps with the `notrack` prefix, which compilers
-/// write for jump tables alone.
-fn is_table(instruction: &iced_x86::Instruction) -> bool {
+/// Returns the table of `jmp *table(,%rax,8)`.
+fn pointers(instruction: &iced_x86::Instruction) -> Option<u64> {
     let is_indexed = instruction.op0_kind() == OpKind::Memory
         && instruction.memory_base() == Register::None
         && instruction.memory_index() != Register::None;
-    is_indexed || instruction.segment_prefix() == Register::DS
+    is_indexed.then(|| instruction.memory_displacement64())
 }
 
-/// Follows `movslq (%rax,%rcx,4), %rcx`, `add %rax, %rcx`, and `mov table(,%rax,8), %rax`.
+/// Follows `movslq (%rax,%rcx,4), %rcx` and `add %rax, %rcx`.
 fn follow_table(instruction: &iced_x86::Instruction, before: &mut Before) {
     if instruction.op_count() < 2 || instruction.op0_kind() != OpKind::Register {
         return;
     }
-    let to = instruction.op0_register();
-    let is_indexed = instruction.op1_kind() == OpKind::Memory
-        && instruction.memory_index() != Register::None;
-    match instruction.mnemonic() {
-        Mnemonic::Movsxd if is_indexed && instruction.memory_index_scale() == 4 => {
-            (before.distance, before.entry) = (to, Register::None);
-            before.left = MAX_TO_JUMP;
-        }
-        Mnemonic::Mov
-            if is_indexed
-                && instruction.memory_index_scale() == 8
-                && instruction.memory_base() == Register::None =>
-        {
-            (before.distance, before.entry) = (Register::None, to);
-            before.left = MAX_TO_JUMP;
-        }
-        Mnemonic::Add if before.distance != Register::None => {
-            let is_other = instruction.op1_kind() == OpKind::Register
-                && instruction.op1_register() == before.distance;
-            if to == before.distance || is_other {
-                before.entry = to;
+    let to = instruction.op0_register().full_register();
+    let loads = instruction.mnemonic() == Mnemonic::Movsxd
+        && instruction.op1_kind() == OpKind::Memory
+        && instruction.memory_index() != Register::None
+        && instruction.memory_index_scale() == 4;
+    if loads {
+        (before.distance, before.entry) = (to, Register::None);
+        before.left = MAX_TO_JUMP;
+        return;
+    }
+    let from = match instruction.op1_kind() {
+        OpKind::Register => instruction.op1_register(),
+        _ => Register::None,
+    };
+    let adds = instruction.mnemonic() == Mnemonic::Add
+        && before.distance != Register::None
+        && (to == before.distance || from == before.distance);
+    if adds {
+        (before.distance, before.entry) = (Register::None, to);
+    } else if !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) {
+        // Overwritten.
+        for register in [&mut before.distance, &mut before.entry] {
+            if *register == to {
+                *register = Register::None;
             }
         }
-        _ => {}
     }
 }
 
@@ -153,7 +156,9 @@ fn named(instruction: &iced_x86::Instruction) -> Option<u64> {
         )
     };
     let mut immediates = kinds.filter(|(_, kind)| is_immediate(*kind));
-    immediates.next().map(|(operand, _)| instruction.immediate(operand))
+    immediates
+        .next()
+        .map(|(operand, _)| instruction.immediate(operand))
 }
 
 fn switches_stack(instruction: &iced_x86::Instruction) -> bool {
