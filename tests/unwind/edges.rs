@@ -50,7 +50,8 @@ fn without_second_frames(text: &str) -> String {
 #[test]
 fn every_caller_of_six_programs_can_call_its_callee() {
     needs!(PerfEvents, X86_64, Gcc);
-    for tool in ["python3", "perl", "openssl", "xz"] {
+    needs!(File("/usr/bin/openssl"));
+    for tool in ["python3", "perl", "xz"] {
         needs!(Tool(tool));
     }
     let here = Here::new();

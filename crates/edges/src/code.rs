@@ -105,10 +105,8 @@ fn find_exits(image: &Image, piece: Piece) -> Exits {
     let mut last = Last::default();
     for (address, instruction) in sweep(image, piece) {
         match instruction.flow {
-            Flow::Branch(target) | Flow::Jump(Target::Address(target)) => {
-                if !piece.has(target) {
-                    exits.targets.push(target);
-                }
+            Flow::Branch(target) | Flow::Jump(Target::Address(target)) if !piece.has(target) => {
+                exits.targets.push(target);
             }
             Flow::Jump(Target::Slot(slot)) => exits.slots.push(slot),
             Flow::Jump(Target::Pointer) => exits.is_open = true,
