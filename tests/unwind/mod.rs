@@ -4,6 +4,7 @@ mod aarch64;
 mod agreement_with_perf;
 mod assembly;
 mod deep_stacks;
+mod edges;
 mod go;
 mod paths;
 mod runtimes;

@@ -1,0 +1,97 @@
+//! Functions of Go programs, from the table that the runtime uses (`.gopclntab`). Stripped programs
+//! have it too.
+//!
+//! Source: `debug/gosym/pclntab.go` and `runtime/symtab.go` of Go 1.18 to 1.23.
+
+/// First words of the tables of Go 1.18 and of 1.20.
+const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
+
+/// Returns the functions of a table, with their addresses. Without the start of the code in the
+/// table, as in position-independent programs, it is that of `.text`.
+pub(crate) fn functions(table: &[u8], text: Option<u64>) -> Vec<(u64, Box<str>)> {
+    read(table, text).unwrap_or_default()
+}
+
+fn read(table: &[u8], text: Option<u64>) -> Option<Vec<(u64, Box<str>)>> {
+    if !MAGIC.contains(&half(table, 0)?) {
+        return None;
+    }
+    let count = usize::try_from(word(table, 8)?).ok()?;
+    let start = word(table, 24).filter(|start| *start != 0).or(text)?;
+    let names = table.get(usize::try_from(word(table, 32)?).ok()?..)?;
+    let functions = table.get(usize::try_from(word(table, 64)?).ok()?..)?;
+    let function = |index: usize| {
+        let distance = half(functions, index * 8)?;
+        let description = half(functions, index * 8 + 4)?;
+        let name = names.get(half(functions, description as usize + 4)? as usize..)?;
+        let name = name.split(|byte| *byte == 0).next()?;
+        let address = start.wrapping_add(u64::from(distance));
+        Some((address, String::from_utf8_lossy(name).into()))
+    };
+    let count = count.min(functions.len() / 8);
+    Some((0..count).map_while(function).collect())
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+    use std::process::Command;
+
+    use crate::elf;
+
+    #[test]
+    fn functions_of_a_stripped_program_are_those_of_nm() {
+        rprof_testing::needs!(Go, Tool("nm"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go/plain");
+        let build = |name: &str, flags: &str| {
+            let program = folder.path().join(name);
+            let go = rprof_testing::go().expect("a compiler");
+            let mut command = Command::new(go);
+            command.args(["build", flags, "-o"]).arg(&program).arg(".");
+            command
+                .env("GOCACHE", folder.path().join("cache"))
+                .env("GO111MODULE", "off");
+            let output = command
+                .current_dir(&source)
+                .output()
+                .expect("a program to run");
+            assert!(output.status.success(), "{output:?}");
+            program
+        };
+        let nm = Command::new("nm").arg(build("whole", "-ldflags=")).output();
+        let nm = String::from_utf8(nm.expect("a program to run").stdout).expect("text");
+        let plain = |name: &str| name.trim_end_matches(".abi0").to_owned();
+        let line = |line: &str| {
+            let (address, name) = line.split_at_checked(16)?;
+            let address = u64::from_str_radix(address, 16).ok()?;
+            // Behind the letter of its section.
+            Some((address, plain(name.get(3..)?)))
+        };
+        let expected: HashSet<(u64, String)> = nm.lines().filter_map(line).collect();
+        let bytes = std::fs::read(build("stripped", "-ldflags=-s")).expect("a program");
+        let image = elf::parse("stripped", bytes).expect("an image");
+        let found = image
+            .symbols
+            .iter()
+            .map(|(address, name)| (*address, plain(name)));
+        let (right, wrong): (Vec<_>, Vec<_>) = found.partition(|one| expected.contains(one));
+        assert!(
+            right.len() > 1000,
+            "{} functions, others {wrong:?}",
+            right.len()
+        );
+        assert!(wrong.len() * 100 < right.len(), "{wrong:?}");
+    }
+}
