@@ -66,7 +66,7 @@ pub use drain::{
     Traces,
 };
 pub use inherited_filter::InheritedEventFilter;
-pub use open::{Degradation, EventIds, Feature, OpenError, Role};
+pub use open::{Degradation, EventIds, Feature, OpenError, Probe, Role};
 pub use options::{DrainOptions, Extras, SamplingOptions};
 pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};

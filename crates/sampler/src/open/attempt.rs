@@ -54,8 +54,29 @@ pub(crate) fn open(
                 continue;
             }
         }
+        if let Some(error) = refused_cgroup(plan, scope, refusal) {
+            return Err(error);
+        }
         react(plan, cpus, refusal)?;
     }
+}
+
+/// Returns the error if a control group supports no event at all: another event would not help.
+fn refused_cgroup(plan: &Plan, scope: &Scope, refusal: Refusal) -> Option<OpenError> {
+    let Refusal { stage, cpu, errno } = refusal;
+    let (Scope::Cgroups(groups), Stage::Sampling(index), Errno::NOENT) = (scope, stage, errno)
+    else {
+        return None;
+    };
+    let attr = attrs::of_event(plan, index);
+    let name = plan.describe(&plan.events[index]);
+    let explain = |group: &Cgroup| {
+        let subject = Subject::Cgroup(group.as_fd());
+        let options = OpenOptions::new(&attr).subject(subject).cpu(cpu);
+        (subject.is_cgroup_without_events(Some(cpu)))
+            .then(|| options.explain(&name, errno, &plan.limits).into())
+    };
+    groups.iter().find_map(explain)
 }
 
 /// Changes the plan or the CPUs for the next attempt.
@@ -99,7 +120,7 @@ fn events(plan: &Plan) -> Vec<EventIds> {
     events
 }
 
-fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
+pub(super) fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
     let mut opened = Opened {
         events: events(plan),
         cpus: Vec::new(),

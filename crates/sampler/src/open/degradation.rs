@@ -1,6 +1,6 @@
 //! Steps down, as values.
 
-use rprof_perf_event::{Errno, ErrnoName, ErrnoText, ReadError};
+use rprof_perf_event::{Capability, Errno, ErrnoName, ErrnoText, ReadError};
 use std::fmt;
 
 /// A request that could not be met.
@@ -170,7 +170,8 @@ pub enum Feature {
 }
 
 impl Feature {
-    fn since(self) -> &'static str {
+    /// Returns the version of Linux that introduced it.
+    pub fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
             Feature::SplitWeight => "5.12",
@@ -180,7 +181,8 @@ impl Feature {
         }
     }
 
-    fn without(self) -> &'static str {
+    /// Returns what a recording lacks without it, as a clause.
+    pub fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
             Feature::SplitWeight => "weights are one value, without latencies",
@@ -193,8 +195,18 @@ impl Feature {
     }
 }
 
+impl Degradation {
+    /// Returns true for a step that the user neither requested to avoid nor can undo, and that
+    /// changes no sample: the kernel is too old for a minor feature.
+    pub fn is_minor(&self) -> bool {
+        let minor = |feature| matches!(feature, Feature::ReadLost | Feature::KernelSymbols);
+        matches!(self, Degradation::FeatureDropped { feature, .. } if minor(*feature))
+    }
+}
+
 impl fmt::Display for Degradation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capability = Capability::of_this_kernel();
         match self {
             Degradation::EventReplaced {
                 wanted,
@@ -208,13 +220,13 @@ impl fmt::Display for Degradation {
             Degradation::KernelExcluded { paranoid } => write!(
                 f,
                 "only user-mode code is sampled: {}. To include the kernel: `sysctl \
-                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                 kernel.perf_event_paranoid=1`, or {capability}",
                 kernel_setting(*paranoid)
             ),
             Degradation::OffCpuTimesOnly { paranoid } => write!(
                 f,
                 "waits have times but no stacks: {}. To record stacks: `sysctl \
-                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                 kernel.perf_event_paranoid=1`, or {capability}",
                 kernel_setting(*paranoid)
             ),
             Degradation::NoWakers { cause } => {
@@ -285,7 +297,7 @@ impl fmt::Display for Degradation {
             } => write!(
                 f,
                 "{} of the user cannot be recorded (such as {example}): {}. Privileged processes \
-                 need root or CAP_PERFMON",
+                 need root or {capability}",
                 processes(*count),
                 ErrnoText(*errno)
             ),
@@ -399,6 +411,7 @@ mod tests {
             },
             Degradation::PriorityUnchanged { wanted: 1, errno },
         ];
+        assert!(!steps.iter().any(Degradation::is_minor));
         for text in steps.map(|step| step.to_string()) {
             assert!(!text.contains("  "), "{text:?}");
             assert!(!text.contains("1 processes"), "{text:?}");

@@ -22,6 +22,7 @@
 //! | `opened` | open events and rings, as data |
 //! | `event_set` | events of one subject on one CPU |
 //! | `attempt` | repeated attempts to open everything |
+//! | `probe` | one attempt as a test |
 //! | `attach` | threads that already run |
 
 mod attach;
@@ -32,6 +33,7 @@ mod error;
 mod event_set;
 mod opened;
 mod plan;
+mod probe;
 pub mod ring_sizes;
 mod steps;
 mod traces;
@@ -39,9 +41,11 @@ mod traces;
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;
 pub use opened::{EventIds, Role};
+pub use probe::Probe;
 
 pub(crate) use attach::{Threads, open_threads};
 pub(crate) use attempt::{Opened, Scope, open};
 pub(crate) use event_set::{ControlFailure, EventSet};
 pub(crate) use opened::{CpuEvents, CpuRings, OverwrittenRing};
 pub(crate) use plan::Plan;
+pub(crate) use probe::probe;

@@ -5,7 +5,7 @@ use super::{Session, SessionError};
 use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
+use crate::open::{self, Degradation, Opened, Plan, Probe, Role, Scope, Threads};
 use crate::options::{Extras, SamplingOptions};
 use rprof_events::{Event, Rate, cpus};
 use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
@@ -243,6 +243,24 @@ impl SessionBuilder {
         }
         let plan = Plan::new(self.events.clone(), self.options.clone(), Limits::read())?;
         self.open(plan, None)
+    }
+
+    /// Opens the events on the first CPU, and closes them again: of this thread for
+    /// [`Target::Command`], else of the whole CPU.
+    ///
+    /// The attrs are those of a recording. The result shows whether one would work here.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the options are invalid, or the online CPUs are unknown.
+    pub fn probe(self) -> Result<Probe, SessionError> {
+        let scope = match self.options.target {
+            Target::Command => Scope::Command(0),
+            _ => Scope::All,
+        };
+        let cpus = cpus::select(&self.options.cpus)?;
+        let mut plan = Plan::new(self.events, self.options, Limits::read())?;
+        let first = cpus.first().copied().unwrap_or(0);
+        Ok(open::probe(&mut plan, &scope, first))
     }
 
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
