@@ -203,6 +203,22 @@ impl PerfFd {
         PerfFd { fd, read_format }
     }
 
+    /// Makes this descriptor refer to the event of `other`, and drops its own event. All holders of
+    /// the descriptor follow, and a mapping keeps its ring (dup3(2)). Both must have the same read
+    /// format.
+    ///
+    /// # Errors
+    /// Returns the errors of dup3(2). The descriptor is then unchanged.
+    pub fn replace_by(&self, other: &PerfFd) -> Result<(), Errno> {
+        let (old, new) = (self.fd.as_raw_fd(), other.fd.as_raw_fd());
+        // SAFETY: both descriptors are open, and each keeps its owner: the call only exchanges the
+        // open file behind one of them.
+        match unsafe { libc::dup3(new, old, libc::O_CLOEXEC) } {
+            -1 => Err(errno::last()),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the format of [`read`](Self::read), as in the attr.
     pub fn read_format(&self) -> ReadFormat {
         self.read_format

@@ -145,6 +145,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         }
         Finding::Unsampled {
             longer_than_tasks: Some(_),
+            unrecorded_cpus: 0,
             ..
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited {

@@ -56,6 +56,7 @@ pub mod open;
 pub mod options;
 mod scheduling;
 pub mod session;
+mod target_only;
 mod trace_area;
 mod wakeup;
 

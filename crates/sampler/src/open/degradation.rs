@@ -1,7 +1,9 @@
 //! Steps down, as values.
 
+use rprof_events::cpu_watch::Absence;
 use rprof_perf_event::{Capability, Errno, ErrnoName, ErrnoText, ReadError};
 use std::fmt;
+use std::time::Duration;
 
 /// A request that could not be met.
 ///
@@ -87,6 +89,18 @@ pub enum Degradation {
         /// True for a thread.
         is_thread: bool,
     },
+    /// Events of whole CPUs replace those of each thread, which would take too many descriptors.
+    /// Records of other processes are dropped.
+    WholeCpus {
+        /// Number of threads.
+        threads: usize,
+        /// Number of CPUs.
+        cpus: usize,
+        /// Descriptors that events of each thread would take.
+        needed: usize,
+        /// Maximum number of open descriptors.
+        limit: u64,
+    },
     /// Some processes of a user are not permitted.
     ProcessesRefused {
         /// Number of processes.
@@ -115,11 +129,17 @@ pub enum Degradation {
     CpuLost {
         /// Number of the CPU.
         cpu: u32,
+        /// Times when it was offline.
+        absences: Vec<Absence>,
+        /// Error when its events were opened again after its return. It is missing from then on.
+        refused: Option<Errno>,
     },
     /// A CPU came online while all CPUs were recorded. It is missing.
     CpuCame {
         /// Number of the CPU.
         cpu: u32,
+        /// Time when it was first seen, since the start; `None` if unknown.
+        after: Option<Duration>,
     },
     /// The drain threads do not have the requested real-time priority.
     RealtimeRefused {
@@ -290,6 +310,17 @@ impl fmt::Display for Degradation {
                  are recorded",
                 if *is_thread { "thread" } else { "process" }
             ),
+            Degradation::WholeCpus {
+                threads,
+                cpus,
+                needed,
+                limit,
+            } => write!(
+                f,
+                "whole CPUs are sampled, and other processes left out: {threads} threads on {cpus} \
+                 CPUs need {needed} file descriptors, and the limit is {limit}. To sample only the \
+                 threads: `ulimit -n {needed}`"
+            ),
             Degradation::ProcessesRefused {
                 count,
                 example,
@@ -316,16 +347,32 @@ impl fmt::Display for Degradation {
                  out. Are they on a network or FUSE file system?",
                 processes(*count)
             ),
-            Degradation::CpuLost { cpu } => write!(
-                f,
-                "CPU {cpu} went offline while recording; what it ran before is in the recording. \
-                 Record again to include it"
-            ),
-            Degradation::CpuCame { cpu } => write!(
-                f,
-                "CPU {cpu} came online while recording, and what it ran is not in the recording. \
-                 Record again to include it"
-            ),
+            Degradation::CpuLost {
+                cpu,
+                absences,
+                refused,
+            } => {
+                let absences: Vec<String> = absences.iter().map(Absence::to_string).collect();
+                write!(f, "CPU {cpu} was offline {}", absences.join(", and "))?;
+                match refused {
+                    None => Ok(()),
+                    Some(errno) => write!(
+                        f,
+                        ", and what it ran afterwards is not in the recording: its events could \
+                         not be opened again ({}). Record again to include it",
+                        ErrnoText(*errno)
+                    ),
+                }
+            }
+            Degradation::CpuCame { cpu, after } => {
+                write!(f, "CPU {cpu} came online while recording")?;
+                if let Some(after) = after {
+                    write!(f, ", after {:.1} s", after.as_secs_f64())?;
+                }
+                f.write_str(
+                    ", and what it ran is not in the recording. Record again to include it",
+                )
+            }
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
                 "the recorder's threads keep their priority: real-time priority {wanted} was \
@@ -399,8 +446,18 @@ mod tests {
                 count: 2,
                 example: 7,
             },
-            Degradation::CpuLost { cpu: 3 },
-            Degradation::CpuCame { cpu: 3 },
+            Degradation::CpuLost {
+                cpu: 3,
+                absences: vec![Absence {
+                    from: Duration::from_secs(3),
+                    until: None,
+                }],
+                refused: Some(errno),
+            },
+            Degradation::CpuCame {
+                cpu: 3,
+                after: Some(Duration::from_secs(3)),
+            },
             Degradation::NoUserStack,
             Degradation::OffCpuTimesOnly { paranoid: Some(2) },
             Degradation::OffCpuTimesOnly { paranoid: None },
