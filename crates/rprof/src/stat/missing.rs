@@ -61,7 +61,7 @@ fn lines(side: &Side) -> Vec<String> {
                 };
                 match refused.iter_mut().find(same) {
                     Some((_, names)) => names.push(&event.name),
-                    None => refused.push((error, vec![&event.name])),
+                    None => refused.push((error.as_ref(), vec![&event.name])),
                 }
             }
             EventState::KernelOnly { .. } => hidden.push(event.event.describe()),

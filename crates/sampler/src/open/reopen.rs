@@ -4,7 +4,7 @@ use super::attempt::{Scope, described};
 use super::event_set::{EventSet, SetSubject};
 use super::opened::CpuEvents;
 use super::plan::{Plan, Refusal};
-use rprof_perf_event::Subject;
+use rprof_perf_event::{Errno, Subject};
 use rprof_records::{AttrFlags, SampleType};
 use std::os::fd::AsFd;
 
@@ -21,6 +21,15 @@ pub(crate) fn can_reopen(plan: &Plan) -> bool {
 /// Opens the events of `old` again, disabled, into the existing rings. `None` for events of threads,
 /// which the kernel keeps.
 pub(crate) fn reopen(
+    plan: &Plan,
+    scope: &Scope,
+    old: &EventSet,
+    rings: &CpuEvents,
+) -> Result<Option<EventSet>, Errno> {
+    open_again(plan, scope, old, rings).map_err(|refusal| refusal.errno)
+}
+
+fn open_again(
     plan: &Plan,
     scope: &Scope,
     old: &EventSet,

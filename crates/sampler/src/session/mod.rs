@@ -431,11 +431,12 @@ impl Session {
             let Some(counts) = cpus.get_mut(*cpu) else {
                 continue;
             };
-            match event {
-                None => counts.sideband.add(Ok(*reading)),
-                Some(index) => {
-                    (counts.events.get_mut(*index)).map_or((), |count| count.add(Ok(*reading)));
-                }
+            let count = match event {
+                None => Some(&mut counts.sideband),
+                Some(index) => counts.events.get_mut(*index),
+            };
+            if let Some(count) = count {
+                count.add(Ok(*reading));
             }
         }
         let counts = FinalCounts { cpus };

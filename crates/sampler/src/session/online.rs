@@ -109,8 +109,7 @@ impl Session {
             return Err(Errno::NOTSUP);
         }
         for set in self.sets.iter().filter(|set| set.cpu_index == index) {
-            let new = open::reopen(&online.plan, &online.scope, set, rings);
-            let Some(new) = new.map_err(|refusal| refusal.errno)? else {
+            let Some(new) = open::reopen(&online.plan, &online.scope, set, rings)? else {
                 continue;
             };
             let pairs = pairs(set, new);
