@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::support::{Here, Shell, c, folded, needs, skip};
+use crate::support::{Here, Need, Shell, c, folded, has, needs, skip};
 
 /// Starts a command that sees the CPUs in the file `online`. The file may change.
 fn with_list(here: &Here, cpus: &str) -> Shell {
@@ -44,10 +44,15 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
     if !has_two_cpus() {
         return;
     }
-    for options in ["-g", "-g --off-cpu --wakers", "--call-graph fp -C 1 -e cpu-clock,page-faults"] {
+    let all = [
+        "-a -g -e cpu-clock",
+        "-a -g -e cpu-clock --off-cpu --wakers",
+        "-C 1 --call-graph fp -e cpu-clock,page-faults",
+    ];
+    for options in all {
         let here = Here::new();
         programs(&here, &["before", "between", "after"]);
-        let shell = rprof(with_list(&here, "0-1\n"), "record -a -F 499");
+        let shell = rprof(with_list(&here, "0-1\n"), "record -F 499");
         let run = shell.words(options).words("-- sh -c").arg(STAGES).ok();
         run.says("CPU 1 was offline from");
         assert!(!run.err().contains("is not in the recording"), "{run}");
@@ -55,7 +60,11 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
         let stacks = folded(&here.rprof("collapse --event cpu-clock -q").ok());
         let of = |comm: &str| -> u64 {
             let of_comm = |(stack, _): &(&String, &u64)| stack.split(';').next() == Some(comm);
-            stacks.iter().filter(of_comm).map(|(_, weight)| weight).sum()
+            stacks
+                .iter()
+                .filter(of_comm)
+                .map(|(_, weight)| weight)
+                .sum()
         };
         let [before, between, after] = ["before", "between", "after"].map(of);
         assert!(
@@ -64,7 +73,7 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
         );
         here.rprof("header").ok().prints("CPU 1 was offline from");
         // New events have the ids of the old ones, so perf knows all of them.
-        if rprof_testing::has(rprof_testing::Need::Perf) {
+        if has(Need::Perf) {
             let perf = here.perf("script -F comm,event").ok();
             assert!(perf.out().contains("after"), "{options}");
         }
@@ -80,18 +89,31 @@ fn a_cpu_that_comes_back_is_counted_again() {
     let here = Here::new();
     programs(&here, &["before", "between", "after"]);
     let shell = rprof(with_list(&here, "0-1\n"), "stat -a --per cpu --format json");
-    let run = shell.words("-e {cpu-clock,page-faults} -- sh -c").arg(STAGES).ok();
+    let run = shell
+        .words("-e {cpu-clock,page-faults} -- sh -c")
+        .arg(STAGES)
+        .ok();
     run.says("CPU 1 was offline from");
     let document: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
-    let run_of = &document["commands"][0]["runs"][0];
-    let wall = run_of["wall"].as_f64().unwrap_or_default();
-    let text = run_of["counts"].to_string();
-    let counts = run_of["counts"].as_array().unwrap();
-    let of = |part: &str| {
-        let count = counts.iter().find(|count| count["part"] == part);
-        count.and_then(|count| count["events"][0]["value"].as_u64()).unwrap_or_default()
+    let counts = document["commands"][0]["runs"][0]["counts"]
+        .as_array()
+        .unwrap();
+    let ns = |cpu: &str| {
+        let is_it = |count: &&serde_json::Value| {
+            count["part"] == cpu && count["event"].as_str().unwrap().starts_with("cpu-clock")
+        };
+        counts
+            .iter()
+            .find(is_it)
+            .and_then(|count| count["value"].as_u64())
+            .unwrap()
     };
-    let _ = (wall, text, of("CPU 0"), of("CPU 1"));
+    // Both programs ran for a second or more before and after, and CPU 1 was away for 1.7 s.
+    let (whole, part) = (ns("CPU 0"), ns("CPU 1"));
+    assert!(
+        part > 2_000_000_000 && part + 1_000_000_000 < whole,
+        "{part} of {whole} {run}"
+    );
 }
 
 #[test]
@@ -102,7 +124,10 @@ fn a_command_on_a_cpu_that_came_later_has_its_cpu_time_and_the_cause() {
     }
     let here = Here::new();
     programs(&here, &["late"]);
-    let shell = rprof(with_list(&here, "0\n"), "record -F 499 -e cpu-clock -- sh -c");
+    let shell = rprof(
+        with_list(&here, "0\n"),
+        "record -F 499 -e cpu-clock -- sh -c",
+    );
     let run = shell.arg("echo 0-1 >online; taskset -c 1 ./late 1").ok();
     run.says("CPU 1 came online while recording");
     run.says("CPUs that came online while recording are not recorded");
@@ -112,5 +137,8 @@ fn a_command_on_a_cpu_that_came_later_has_its_cpu_time_and_the_cause() {
     let used = (notes["quality"].as_array().unwrap().iter())
         .find(|pair| pair[0] == "cpu.used.ns")
         .and_then(|pair| pair[1].as_str()?.parse::<u64>().ok());
-    assert!(used.is_some_and(|used| used > 900_000_000), "{used:?} {run}");
+    assert!(
+        used.is_some_and(|used| used > 900_000_000),
+        "{used:?} {run}"
+    );
 }

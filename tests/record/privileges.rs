@@ -291,9 +291,48 @@ fn doctor_is_right_on_other_kernels() {
                 assert!(!run.err().contains("or newer has it"), "{of}: {run}");
             }
             let says_why = rprof("record -v -- true");
-            assert_eq!(says_why.err().contains("or newer has it"), kernel != "7.2", "{says_why}");
-            assert_eq!(doctor.out().contains("kernel version"), kernel != "7.2", "{doctor}");
+            assert_eq!(
+                says_why.err().contains("or newer has it"),
+                kernel != "7.2",
+                "{says_why}"
+            );
+            assert_eq!(
+                doctor.out().contains("kernel version"),
+                kernel != "7.2",
+                "{doctor}"
+            );
         }
+    }
+}
+
+#[test]
+fn advice_names_the_capability_that_the_kernel_has() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    let (here, programs) = (Here::new(), Programs::new());
+    let _alone = change_settings();
+    let setting = Setting::remember(PARANOID);
+    // Kernels before 5.8 have 37, this one has more.
+    std::fs::write(here.path("37"), "37\n").unwrap();
+    let old = "mount --bind \"$0\" /proc/sys/kernel/cap_last_cap && exec \"$@\"";
+    for args in [
+        "doctor",
+        "record -a -- true",
+        "record -p 1 -- true",
+        "stat -a -- true",
+    ] {
+        let run = at_level(&setting, Some(2), || {
+            let shell = here.command("unshare").words("-m sh -c").arg(old);
+            let shell = shell
+                .arg(here.path("37"))
+                .arg("env")
+                .arg("-C")
+                .arg(programs.path("out"));
+            let shell = programs.becoming(shell, Who::Nobody(2));
+            shell.arg(programs.path("rprof")).words(args).run()
+        });
+        let told = format!("{}{}", run.out(), run.err()).to_lowercase();
+        assert!(told.contains("sys_admin"), "{args}: {run}");
+        assert!(!told.contains("perfmon"), "{args}: {run}");
     }
 }
 

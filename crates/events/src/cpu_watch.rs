@@ -111,14 +111,22 @@ mod tests {
         ];
         for (time, (online, gone, back)) in (0..).zip(looks) {
             let changes = watch.look(online, at(time));
-            assert_eq!((&changes.gone[..], &changes.back[..]), (gone, back), "{time}");
+            assert_eq!(
+                (&changes.gone[..], &changes.back[..]),
+                (gone, back),
+                "{time}"
+            );
         }
         let absences: Vec<String> = (watch.absences())
             .flat_map(|(cpu, times)| times.iter().map(move |time| format!("{cpu} {time}")))
             .collect();
         assert_eq!(
             absences,
-            ["1 from 0.4 s to 0.5 s", "3 from 0.1 s to 0.3 s", "3 from 0.4 s on"]
+            [
+                "1 from 0.4 s to 0.5 s",
+                "3 from 0.1 s to 0.3 s",
+                "3 from 0.4 s on"
+            ]
         );
         assert_eq!(watch.came().collect::<Vec<_>>(), [(2, at(5))]);
     }

@@ -537,7 +537,10 @@ mod tests {
                 ..time(70, 1300, 1400, tasks)
             };
             let found = words(came);
-            assert!(found[0].contains("came online while recording"), "{found:?}");
+            assert!(
+                found[0].contains("came online while recording"),
+                "{found:?}"
+            );
         }
     }
 

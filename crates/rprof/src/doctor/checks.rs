@@ -10,7 +10,6 @@ use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 /// Default frequency in Hz.
 const USUAL_RATE: u64 = 999;
 
-
 /// Runs all checks: first the tries, then the facts that explain them.
 pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
     let checks = [
@@ -137,7 +136,11 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
     let check = match tries.rings {
         Ok(bytes) if bytes >= usual => return check("ring", what, State::Ok, setting),
         Ok(bytes) => {
-            let found = format!("{} KiB per CPU, not {}; {setting}", bytes >> 10, usual >> 10);
+            let found = format!(
+                "{} KiB per CPU, not {}; {setting}",
+                bytes >> 10,
+                usual >> 10
+            );
             check("ring", what, State::Limited, found)
         }
         // An earlier check reports that no event opens.
@@ -221,7 +224,11 @@ fn counters(facts: &Facts, tries: &Tries) -> Check {
 /// Lists the features that the kernel lacks. `rprof record` mentions them only with `-v`.
 fn kernel_version(facts: &Facts, tries: &Tries) -> Option<Check> {
     let newest = tries.lacks.first()?;
-    let lacks: Vec<&str> = tries.lacks.iter().map(|feature| feature.without()).collect();
+    let lacks: Vec<&str> = tries
+        .lacks
+        .iter()
+        .map(|feature| feature.without())
+        .collect();
     let release = facts.kernel.as_deref().unwrap_or("this kernel");
     let found = format!("{release}: {}", lacks.join("; "));
     let check = check("kernel", "kernel version", State::Limited, found);

@@ -141,7 +141,12 @@ fn features_that_the_kernel_lacks_are_listed_with_the_newest_version() {
     };
     let check = of(&facts, &tries, "kernel");
     assert_eq!(check.state, State::Limited);
-    assert!(check.found.starts_with("4.18.0-147: samples lost at the very end"), "{check:?}");
+    assert!(
+        check
+            .found
+            .starts_with("4.18.0-147: samples lost at the very end"),
+        "{check:?}"
+    );
     assert!(check.found.contains("BPF programs"), "{check:?}");
     assert_eq!(check.fix.unwrap(), "Linux 6.0 or newer has this");
 }

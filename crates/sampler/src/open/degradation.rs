@@ -369,9 +369,7 @@ impl fmt::Display for Degradation {
                 if let Some(after) = after {
                     write!(f, ", after {:.1} s", after.as_secs_f64())?;
                 }
-                f.write_str(
-                    ", and what it ran is not in the recording. Record again to include it",
-                )
+                f.write_str(", and what it ran is not in the recording. Record again to include it")
             }
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,

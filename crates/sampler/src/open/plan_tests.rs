@@ -492,7 +492,9 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
 #[test]
 fn attrs_without_the_kernel_have_no_kernel_callchain() {
     let kinds = [Event::cpu_clock(), Event::cycles()].map(|event| event.describe());
-    let names = kinds.iter().flat_map(|name| [name.clone(), format!("{name}:u")]);
+    let names = kinds
+        .iter()
+        .flat_map(|name| [name.clone(), format!("{name}:u")]);
     for (name, off_cpu) in names.flat_map(|name| [(name.clone(), false), (name, true)]) {
         let mut plan = plan_for(&name, |options| {
             options.user_stack = Some(60 << 10);

@@ -15,7 +15,9 @@ pub(crate) fn can_reopen(plan: &Plan) -> bool {
     let events = described(plan);
     plan.trace_unit().is_none()
         && !plan.options.overwrite
-        && !events.iter().any(|event| reads_groups(event.attr.sample_type))
+        && !events
+            .iter()
+            .any(|event| reads_groups(event.attr.sample_type))
 }
 
 /// Opens the events of `old` again, disabled, into the existing rings. `None` for events of threads,

@@ -7,8 +7,8 @@
 
 use super::Session;
 use crate::open::{self, Degradation, EventSet, Plan, Role, Scope};
-use rprof_events::cpus;
 use rprof_events::cpu_watch::CpuWatch;
+use rprof_events::cpus;
 use rprof_perf_event::{Errno, PerfFd, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +121,9 @@ impl Session {
             self.threads.add_aliases(index, &ids);
             for (event, old, new) in pairs {
                 let reading = old.reading().ok();
-                online.replaced.extend(reading.map(|reading| (index, event, reading)));
+                online
+                    .replaced
+                    .extend(reading.map(|reading| (index, event, reading)));
                 old.replace_by(&new)?;
                 let is_on = match event.and_then(|event| self.events.get(event)) {
                     None => true,

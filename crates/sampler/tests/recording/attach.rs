@@ -305,9 +305,17 @@ fn too_few_descriptors_are_told_with_figures() {
     match cpu_clock().target(target).attach() {
         // Users who may record whole CPUs need fewer.
         Ok(session) => {
-            let told: Vec<String> = session.degradations().iter().map(ToString::to_string).collect();
-            let is_told = |told: &String| told.contains("4 threads") && told.contains("limit is 70");
-            assert!(session.counts_others() && told.iter().any(is_told), "{told:?}");
+            let told: Vec<String> = session
+                .degradations()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let is_told =
+                |told: &String| told.contains("4 threads") && told.contains("limit is 70");
+            assert!(
+                session.counts_others() && told.iter().any(is_told),
+                "{told:?}"
+            );
         }
         Err(SessionError::Open(error @ OpenError::TooManyFiles { .. })) => {
             let told = error.to_string();
