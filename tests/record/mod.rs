@@ -2,6 +2,7 @@
 
 mod beside_perf;
 mod cpu_time;
+mod cpus;
 mod events;
 mod exit_status;
 mod extras;

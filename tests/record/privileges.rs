@@ -113,6 +113,16 @@ impl Programs {
 
     fn as_who(&self, here: &Here, who: Who) -> Shell {
         let shell = here.command("env").arg("-C").arg(self.path("out"));
+        self.becoming(shell, who)
+    }
+
+    /// Starts commands with the events of another kernel.
+    fn on_kernel(&self, here: &Here, kernel: &str, who: Who) -> Shell {
+        let shell = here.command("env").arg("-C").arg(self.path("out"));
+        self.becoming(shell.arg(c("kernel.c")).arg(kernel), who)
+    }
+
+    fn becoming(&self, shell: Shell, who: Who) -> Shell {
         let nobody = |shell: Shell| {
             let ids = format!("--reuid {NOBODY} --regid {NOBODY} --clear-groups --inh-caps=-all");
             shell.arg("setpriv").words(&ids)
@@ -243,6 +253,87 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
         (stacks.iter().filter(without)).map(|(_, ns)| ns).sum(),
     );
     assert!(all >= 300_000_000 && without < all / 2, "{stacks:?}\n{run}");
+}
+
+#[test]
+fn doctor_is_right_on_other_kernels() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    let (here, programs) = (Here::new(), Programs::new());
+    let _alone = change_settings();
+    let setting = Setting::remember(PARANOID);
+    for kernel in ["4.18", "5.4", "5.10", "7.2"] {
+        for who in [Who::Root, Who::Nobody(2), Who::Nobody(1)] {
+            let level = match who {
+                Who::Nobody(level) => Some(level),
+                _ => None,
+            };
+            let rprof = |args: &str| {
+                at_level(&setting, level, || {
+                    let shell = programs.on_kernel(&here, kernel, who);
+                    shell.arg(programs.path("rprof")).words(args).run()
+                })
+            };
+            let of = format!("{} on {kernel}", who.name());
+            let doctor = rprof("doctor");
+            assert_eq!(doctor.code(), Some(0), "{of}: {doctor}");
+            assert!(!doctor.out().contains("blocked"), "{of}: {doctor}");
+            // Neighbours of the probe: other events with callchains, and other CPUs.
+            for args in [
+                "record -g -- true",
+                "record --call-graph fp -e cpu-clock:u -- true",
+                "record --off-cpu -e cpu-clock:u -- true",
+                "record --off-cpu -C 0 -- true",
+            ] {
+                let by_cpu = args.contains("-C") && level.is_some_and(|level| level > 0);
+                let run = rprof(args);
+                assert_eq!(run.code() == Some(0), !by_cpu, "{of}: {run}");
+                // A newer kernel is no advice: only `-v` and `doctor` mention it.
+                assert!(!run.err().contains("or newer has it"), "{of}: {run}");
+            }
+            let says_why = rprof("record -v -- true");
+            assert_eq!(
+                says_why.err().contains("or newer has it"),
+                kernel != "7.2",
+                "{says_why}"
+            );
+            assert_eq!(
+                doctor.out().contains("kernel version"),
+                kernel != "7.2",
+                "{doctor}"
+            );
+        }
+    }
+}
+
+#[test]
+fn advice_names_the_capability_that_the_kernel_has() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    let (here, programs) = (Here::new(), Programs::new());
+    let _alone = change_settings();
+    let setting = Setting::remember(PARANOID);
+    // Kernels before 5.8 have 37, this one has more.
+    std::fs::write(here.path("37"), "37\n").unwrap();
+    let old = "mount --bind \"$0\" /proc/sys/kernel/cap_last_cap && exec \"$@\"";
+    for args in [
+        "doctor",
+        "record -a -- true",
+        "record -p 1 -- true",
+        "stat -a -- true",
+    ] {
+        let run = at_level(&setting, Some(2), || {
+            let shell = here.command("unshare").words("-m sh -c").arg(old);
+            let shell = shell
+                .arg(here.path("37"))
+                .arg("env")
+                .arg("-C")
+                .arg(programs.path("out"));
+            let shell = programs.becoming(shell, Who::Nobody(2));
+            shell.arg(programs.path("rprof")).words(args).run()
+        });
+        let told = format!("{}{}", run.out(), run.err()).to_lowercase();
+        assert!(told.contains("sys_admin"), "{args}: {run}");
+        assert!(!told.contains("perfmon"), "{args}: {run}");
+    }
 }
 
 #[test]

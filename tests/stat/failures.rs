@@ -130,6 +130,20 @@ fn runs_that_fail_are_left_out_and_told() {
 }
 
 #[test]
+fn where_nothing_may_be_counted_one_remedy_is_named_and_the_status_fails() {
+    let here = Here::new();
+    // Without perf_event_open, as in a container or at a paranoid level of 3.
+    let shell = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
+    let run = shell.words("stat -- true").exits(1);
+    let remedies = run.err().matches("seccomp filter forbids").count();
+    assert_eq!(remedies, 1, "{run}");
+    run.says("`task-clock:u`, `page-faults:u`").says("max RSS");
+    // A command's own failure stays.
+    let shell = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
+    shell.words("stat -- sh -c").arg("exit 7").exits(7);
+}
+
+#[test]
 fn without_rights_less_is_counted_and_it_is_told() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rprof_fleet_table::rows::Identity;
 use rprof_launch::procfs::Procfs;
-use rprof_perf_event::Limits;
+use rprof_perf_event::{Capability, Limits};
 
 use crate::agent::host_name;
 use crate::config::Config;
@@ -38,7 +38,8 @@ pub fn check(config: &Config) -> Vec<Finding> {
         result: match opened {
             Ok(session) => Ok(format!("{} CPUs", session.cpus().len())),
             Err(error) => Err(format!(
-                "{error}; run it as root, or with the capabilities CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
+                "{error}; run it as root, or with the capabilities {}, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
+                Capability::of_this_kernel(),
                 Limits::read().paranoid.map_or("unknown".to_owned(), |level| level.to_string())
             )),
         },

@@ -1,8 +1,10 @@
 //! [`Notice`] and [`EventState`]: limitations of a session and their reasons.
 
+use rprof_events::cpu_watch::Absence;
 use rprof_perf_event::OpenEventError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// State of an event in a session.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +56,22 @@ pub enum Notice {
     },
     /// Threads started too fast to attach. Some may be counted twice or not at all.
     ThreadsKeptComing,
+    /// A CPU went offline while it was counted.
+    CpuLost {
+        /// Number of the CPU.
+        cpu: u32,
+        /// Times when it was offline.
+        absences: Vec<Absence>,
+        /// True if its counters could not be opened again.
+        is_missing: bool,
+    },
+    /// A CPU came online while all CPUs were counted. It is not counted.
+    CpuCame {
+        /// Number of the CPU.
+        cpu: u32,
+        /// Time when it was first seen, since the start.
+        after: Duration,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -84,6 +102,25 @@ impl fmt::Display for Notice {
             Notice::ThreadsKeptComing => f.write_str(
                 "threads started faster than they could be attached; some may be counted twice, or \
                  not at all",
+            ),
+            Notice::CpuLost {
+                cpu,
+                absences,
+                is_missing,
+            } => {
+                let absences: Vec<String> = absences.iter().map(Absence::to_string).collect();
+                write!(f, "CPU {cpu} was offline {}", absences.join(", and "))?;
+                match is_missing {
+                    true => f.write_str(
+                        ", and is not counted afterwards: its counters could not be opened again",
+                    ),
+                    false => Ok(()),
+                }
+            }
+            Notice::CpuCame { cpu, after } => write!(
+                f,
+                "CPU {cpu} came online after {:.1} s, and is not counted; count again to include it",
+                after.as_secs_f64()
             ),
         }
     }

@@ -11,6 +11,8 @@ pub(crate) struct PlaceCounter {
     /// True for group leaders and ungrouped events.
     pub(crate) leads: bool,
     pub(crate) fd: PerfFd,
+    /// Sum of the counters before this one, if the CPU was offline meanwhile.
+    pub(crate) before: Option<Reading>,
 }
 
 impl PlaceCounter {
@@ -20,8 +22,25 @@ impl PlaceCounter {
         PlaceReading {
             place: self.place,
             event: self.event,
-            reading: self.fd.reading().map(|reading| on_its_cpu(reading, ran)),
+            reading: (self.fd.reading())
+                .map(|reading| self.with_before(reading))
+                .map(|reading| on_its_cpu(reading, ran)),
         }
+    }
+
+    /// Goes on with a new counter.
+    pub(crate) fn replace(&mut self, fd: PerfFd) {
+        if let Ok(reading) = self.fd.reading() {
+            self.before = Some(self.with_before(reading));
+        }
+        self.fd = fd;
+    }
+
+    fn with_before(&self, mut reading: Reading) -> Reading {
+        if let Some(before) = self.before {
+            reading.add(before);
+        }
+        reading
     }
 }
 

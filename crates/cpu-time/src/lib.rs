@@ -15,6 +15,7 @@
 //!     tasks: 2000,
 //!     waiting: Some(Duration::from_millis(150)),
 //!     throttled: None,
+//!     unrecorded_cpus: 0,
 //! };
 //! assert_eq!(time.sampled_share(), Some(0.05));
 //! assert!(time.lacks_short_tasks());
@@ -49,6 +50,9 @@ pub struct CpuTime {
     pub waiting: Option<Duration>,
     /// Time that the workload's cgroup was throttled by its CPU quota. `None` if unknown.
     pub throttled: Option<Duration>,
+    /// Number of CPUs that came online during the recording. The used CPU time includes them, and no
+    /// sample does.
+    pub unrecorded_cpus: u64,
 }
 
 /// Wall time when no thread ran, by cause.
@@ -99,6 +103,7 @@ impl CpuTime {
             tasks: self.tasks.saturating_add(other.tasks),
             waiting: sum(self.waiting, other.waiting),
             throttled: sum(self.throttled, other.throttled),
+            unrecorded_cpus: self.unrecorded_cpus.max(other.unrecorded_cpus),
         }
     }
 
@@ -122,6 +127,8 @@ impl CpuTime {
         notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
         notes.extend((self.waiting).map(|waiting| note("waiting.ns", waiting.as_nanos())));
         notes.extend((self.throttled).map(|time| note("throttled.ns", time.as_nanos())));
+        let unrecorded = Some(self.unrecorded_cpus).filter(|cpus| *cpus > 0);
+        notes.extend(unrecorded.map(|cpus| note("unrecorded_cpus", cpus.into())));
         notes
     }
 
@@ -141,6 +148,7 @@ impl CpuTime {
             tasks: number("tasks")?,
             waiting: time("waiting.ns"),
             throttled: time("throttled.ns"),
+            unrecorded_cpus: number("unrecorded_cpus").unwrap_or(0),
         })
     }
 }

@@ -49,6 +49,7 @@
 //! | `sources` | [`Resolver`], and folders for lookups |
 //! | [`list`] | [`Catalog`](list::Catalog): the events of this machine |
 //! | [`pmu`], [`tracefs`], [`cpus`] | PMUs, tracepoints and CPUs of this machine |
+//! | [`cpu_watch`] | CPUs that go offline and come back |
 //! | `generic`, `hw_cache` | generic names and their numbers |
 //! | `modifiers`, `settings`, `rate` | letters, and terms of any event |
 //! | `ignored` | [`Ignored`]: parts without effect on sampling |
@@ -60,6 +61,7 @@
 
 mod branch_filter;
 mod breakpoint;
+pub mod cpu_watch;
 pub mod cpus;
 mod error;
 mod event;

@@ -93,6 +93,8 @@ pub enum Finding {
         used: Duration,
         /// Sampling period, if shorter threads are the cause.
         longer_than_tasks: Option<Duration>,
+        /// Number of CPUs that came online while recording, if any.
+        unrecorded_cpus: u64,
     },
     /// Time off the CPU, which CPU time samples do not show.
     Waited {
@@ -189,8 +191,12 @@ impl Finding {
                 sampled,
                 used,
                 longer_than_tasks,
+                unrecorded_cpus,
             } => {
                 let cause = match longer_than_tasks {
+                    _ if *unrecorded_cpus > 0 => {
+                        "CPUs that came online while recording are not recorded".to_owned()
+                    }
                     Some(period) => format!(
                         "most threads end within {} ms, the time between two samples",
                         milliseconds(*period)
@@ -254,6 +260,7 @@ impl fmt::Display for Finding {
             ),
             Finding::Unsampled {
                 longer_than_tasks: Some(_),
+                unrecorded_cpus: 0,
                 ..
             } => f.write_str("; take more samples a second"),
             Finding::Stacks { .. }
@@ -456,6 +463,7 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
             sampled,
             used: time.used,
             longer_than_tasks: time.lacks_short_tasks().then_some(time.period),
+            unrecorded_cpus: time.unrecorded_cpus,
         });
     }
     if let (Some(wall), Some(share)) = (time.wall, time.idle_share())
@@ -523,6 +531,17 @@ mod tests {
         // Two threads are too few to lose this much at the end.
         let found = words(time(70, 1300, 1400, 2));
         assert!(found[0].contains("interrupts came late"), "{found:?}");
+        for tasks in [2, 2000] {
+            let came = CpuTime {
+                unrecorded_cpus: 1,
+                ..time(70, 1300, 1400, tasks)
+            };
+            let found = words(came);
+            assert!(
+                found[0].contains("came online while recording"),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One error number has many causes. If an attr uses a part that only some kernels, processors or
 //! users have, the error names it, so that the user can omit it.
 
+use crate::capability::Capability;
 use crate::errno::{self, Errno};
 use crate::limits::{Limits, paranoid_text};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, GENERAL_REGISTERS, SampleType};
@@ -250,7 +251,8 @@ impl fmt::Display for PartObstacle {
             ),
             PartObstacle::Rights { paranoid } => {
                 let setting = paranoid_text(*paranoid);
-                write!(f, "needs root or CAP_PERFMON: {setting}")
+                let capability = Capability::of_this_kernel();
+                write!(f, "needs root or {capability}: {setting}")
             }
             PartObstacle::Since(major, minor) => {
                 write!(f, "needs Linux {major}.{minor} or newer")

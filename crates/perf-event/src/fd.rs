@@ -2,10 +2,12 @@
 
 use crate::errno::{self, Errno};
 use crate::error::OpenEventError;
+use crate::event::Software;
 use crate::limits::Limits;
 use crate::open_flags::OpenFlags;
+use crate::remedy::Remedy;
 use perf_event_open_sys as abi;
-use rprof_records::{Attr, Endian, ReadFormat};
+use rprof_records::{Attr, AttrFlags, Endian, EventKind, ReadFormat};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -19,6 +21,25 @@ pub enum Subject<'a> {
     /// Processes of a control group and its descendants on a CPU. Holds a descriptor of its
     /// directory in the `perf_event` or cgroup v2 hierarchy.
     Cgroup(BorrowedFd<'a>),
+}
+
+impl Subject<'_> {
+    /// Returns true for a control group that supports no event at all. Its `ENOENT` would otherwise
+    /// be taken for a missing event.
+    pub fn is_cgroup_without_events(&self, cpu: Option<u32>) -> bool {
+        let Subject::Cgroup(_) = self else {
+            return false;
+        };
+        let dummy = Attr {
+            kind: EventKind::SOFTWARE,
+            config: Software::DUMMY.0,
+            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            ..Attr::default()
+        };
+        let options = OpenOptions::new(&dummy).subject(*self);
+        let opened = options.cpu(cpu.unwrap_or(0)).open();
+        opened.is_err_and(|errno| errno == Errno::NOENT)
+    }
 }
 
 /// Arguments of perf_event_open(2): an attr and its target.
@@ -148,7 +169,11 @@ impl<'a> OpenOptions<'a> {
     /// Explains the error number with which the kernel refused these options.
     pub fn explain(&self, name: &str, errno: Errno, limits: &Limits) -> OpenEventError {
         let by_cpu = !matches!(self.subject, Subject::Thread(_));
-        OpenEventError::new(name, self.attr, by_cpu, self.cpu, errno, limits)
+        let mut error = OpenEventError::new(name, self.attr, by_cpu, self.cpu, errno, limits);
+        if errno == Errno::NOENT && self.subject.is_cgroup_without_events(self.cpu) {
+            error.remedy = Remedy::CgroupWithoutEvents;
+        }
+        error
     }
 }
 
@@ -176,6 +201,22 @@ impl PerfFd {
     /// Wraps the descriptor of an open event. `read_format` must be its attr's.
     pub fn from_fd(fd: OwnedFd, read_format: ReadFormat) -> PerfFd {
         PerfFd { fd, read_format }
+    }
+
+    /// Makes this descriptor refer to the event of `other`, and drops its own event. All holders of
+    /// the descriptor follow, and a mapping keeps its ring (dup3(2)). Both must have the same read
+    /// format.
+    ///
+    /// # Errors
+    /// Returns the errors of dup3(2). The descriptor is then unchanged.
+    pub fn replace_by(&self, other: &PerfFd) -> Result<(), Errno> {
+        let (old, new) = (self.fd.as_raw_fd(), other.fd.as_raw_fd());
+        // SAFETY: both descriptors are open, and each keeps its owner: the call only exchanges the
+        // open file behind one of them.
+        match unsafe { libc::dup3(new, old, libc::O_CLOEXEC) } {
+            -1 => Err(errno::last()),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the format of [`read`](Self::read), as in the attr.

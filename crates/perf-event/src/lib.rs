@@ -42,6 +42,7 @@
 //! | [`remedy`] | [`Remedy`]: suggestions after a refusal |
 //! | [`attr_part`] | [`AttrPart`]: the part of an attr that caused a refusal |
 //! | [`limits`] | [`Limits`]: system settings |
+//! | [`capability`] | [`Capability`]: the right that lifts them |
 //! | [`errno`] | [`Errno`]: error numbers and their text |
 //!
 //! # Example
@@ -63,6 +64,7 @@
 pub mod attr_part;
 pub mod aux;
 pub mod builder;
+pub mod capability;
 pub mod clock;
 pub mod control;
 pub mod counter;
@@ -90,6 +92,7 @@ mod wait;
 pub use attr_part::{AttrPart, PartObstacle};
 pub use aux::AuxRing;
 pub use builder::Builder;
+pub use capability::Capability;
 pub use clock::{Clock, UnknownClock};
 pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};
 pub use counter::{CountError, Counter};

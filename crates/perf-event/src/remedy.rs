@@ -2,6 +2,7 @@
 //! instead.
 
 use crate::attr_part::{AttrPart, PartObstacle};
+use crate::capability::Capability;
 pub use crate::limits::paranoid_text;
 use std::fmt;
 
@@ -65,6 +66,8 @@ pub enum Remedy {
     TargetEnded,
     /// The descriptor is not a control group that supports events.
     NotACgroup,
+    /// The kernel keeps no perf events for the control group.
+    CgroupWithoutEvents,
     /// The kernel is out of memory.
     KernelMemory,
     /// The limit on locked memory is exhausted.
@@ -82,11 +85,16 @@ pub enum Remedy {
 
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capability = Capability::of_this_kernel();
+        let (added, set) = (capability.for_containers(), capability.for_setcap());
         f.write_str(match self {
             Remedy::SeccompFilter => {
-                "A seccomp filter forbids the call; perf_event_paranoid would allow it. In a \
-                 container, use `--cap-add PERFMON`, or a profile that allows perf_event_open \
-                 (`--security-opt seccomp=FILE`)"
+                return write!(
+                    f,
+                    "A seccomp filter forbids the call; perf_event_paranoid would allow it. In a \
+                     container, use `--cap-add {added}`, or a profile that allows perf_event_open \
+                     (`--security-opt seccomp=FILE`)"
+                );
             }
             Remedy::WholeCpus { paranoid } => {
                 let level = paranoid_text(*paranoid);
@@ -94,11 +102,11 @@ impl fmt::Display for Remedy {
                     f,
                     "Recording whole CPUs is restricted, as it shows all users' processes: \
                      {level}. Allow it with `sysctl kernel.perf_event_paranoid=0` (-1 with \
-                     tracepoints), or give the program CAP_PERFMON (`setcap cap_perfmon+ep`; in a \
-                     container `--cap-add PERFMON`). Recording your own processes needs neither"
+                     tracepoints), or give the program {capability} (`setcap {set}+ep`; in a \
+                     container `--cap-add {added}`). Recording your own processes needs neither"
                 );
             }
-            Remedy::Permission { paranoid } => return permission(*paranoid, f),
+            Remedy::Permission { paranoid } => return permission(*paranoid, capability, f),
             Remedy::ForeignProcess { seccomp } => {
                 let seccomp = match seccomp {
                     true => ". A seccomp filter is active here as well",
@@ -107,8 +115,8 @@ impl fmt::Display for Remedy {
                 return write!(
                     f,
                     "It belongs to another user or has raised its privileges (setuid, file \
-                     capabilities, PR_SET_DUMPABLE). Run as root, or with CAP_PERFMON (`setcap \
-                     cap_perfmon+ep`; in a container `--cap-add PERFMON`){seccomp}"
+                     capabilities, PR_SET_DUMPABLE). Run as root, or with {capability} (`setcap \
+                     {set}+ep`; in a container `--cap-add {added}`){seccomp}"
                 );
             }
             Remedy::NoSuchEvent { event } => {
@@ -160,6 +168,10 @@ impl fmt::Display for Remedy {
             Remedy::TargetEnded => "The process ended before it could be recorded",
             Remedy::NotACgroup => "It is neither a cgroup of cgroup v2 nor one of the perf_event \
                                    hierarchy",
+            Remedy::CgroupWithoutEvents => {
+                "The kernel keeps no perf events for this control group, as no controller is on \
+                 for it: `echo +pids > cgroup.subtree_control` in its parent's folder turns one on"
+            }
             Remedy::KernelMemory => {
                 "The kernel is out of memory; free some, or record fewer events"
             }
@@ -170,7 +182,7 @@ impl fmt::Display for Remedy {
                     f,
                     "The limit on locked memory is {kib} KiB per CPU and user, shared by all your \
                      recordings; end others, or raise it with `sysctl kernel.perf_event_mlock_kb`, \
-                     `ulimit -l` or CAP_IPC_LOCK (CAP_PERFMON does not lift it)"
+                     `ulimit -l` or CAP_IPC_LOCK ({capability} does not lift it)"
                 );
             }
             Remedy::LockedMemory { mlock_kib: None } => {
@@ -184,31 +196,37 @@ impl fmt::Display for Remedy {
 }
 
 /// Writes the sentences for [`Remedy::Permission`].
-fn permission(paranoid: Option<i32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn permission(
+    paranoid: Option<i32>,
+    capability: Capability,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let added = capability.for_containers();
     match paranoid {
         Some(level) if level > 2 => write!(
             f,
             "kernel.perf_event_paranoid is {level}, which on many distributions bars all \
              unprivileged users. Allow recording with `sysctl kernel.perf_event_paranoid=2` (user \
-             mode) or `=1` (kernel as well), or run with CAP_PERFMON (in a container, `--cap-add \
-             PERFMON`, which also lifts the usual seccomp filter)"
+             mode) or `=1` (kernel as well), or run with {capability} (in a container, `--cap-add \
+             {added}`, which also lifts the usual seccomp filter)"
         ),
         Some(level) if level > 1 => write!(
             f,
             "kernel.perf_event_paranoid is {level}: unprivileged users may record only user-mode \
              code of their own processes. Add `:u` to the event, or allow more with `sysctl \
-             kernel.perf_event_paranoid=1` or CAP_PERFMON. If that does not help, a sandbox \
-             (seccomp; in a container, `--cap-add PERFMON`) forbids the call"
+             kernel.perf_event_paranoid=1` or {capability}. If that does not help, a sandbox \
+             (seccomp; in a container, `--cap-add {added}`) forbids the call"
         ),
         Some(level) => write!(
             f,
             "kernel.perf_event_paranoid is {level} and would allow it. Either the process belongs \
              to another user or raised its privileges, or a sandbox (seccomp; in a container, \
-             `--cap-add PERFMON`) forbids the call"
+             `--cap-add {added}`) forbids the call"
         ),
-        None => f.write_str(
-            "The call is forbidden here: CAP_PERFMON is missing, or a sandbox (seccomp; in a \
-             container, `--cap-add PERFMON`) forbids it",
+        None => write!(
+            f,
+            "The call is forbidden here: {capability} is missing, or a sandbox (seccomp; in a \
+             container, `--cap-add {added}`) forbids it"
         ),
     }
 }

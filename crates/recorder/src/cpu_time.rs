@@ -59,8 +59,7 @@ impl Accounts {
 
     /// Returns the CPU time used so far. Call it before sampling stops, because the target runs on.
     pub(crate) fn used(&self, session: &Session) -> Option<Duration> {
-        let inherits =
-            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        let inherits = session.inherits();
         match self {
             Accounts::Command if inherits => {
                 let child = session.child()?;
@@ -135,18 +134,32 @@ pub(crate) fn measured(
     wall: Duration,
 ) -> Option<CpuTime> {
     let samples = total.samples + total.all_lost() - total.idle;
+    if session.counts_others() {
+        let mut time = of_counts(session.events(), counts, samples, Some(wall), total.born)?;
+        time.used = used?;
+        return Some(time);
+    }
     if session.target().is_by_cpu() {
         let mut time = of_counts(session.events(), counts, samples, None, total.born)?;
         time.used = used?;
         return (wall >= MIN_OF_SYSTEM).then_some(time);
     }
     let online = rprof_events::cpus::online().unwrap_or_default();
-    let is_everywhere = session.cpus().len() >= online.len();
+    let came = (online.iter()).filter(|cpu| !session.cpus().contains(cpu));
+    let came = came.count();
+    // The kernel's statistics include CPUs that came later, and all events count elsewhere.
+    let is_everywhere = match session.watched_cpus() {
+        Some(_) => came == 0,
+        None => came == 0 || used.is_some(),
+    };
     let wall = is_everywhere.then_some(wall);
     let mut time = of_counts(session.events(), counts, samples, wall, total.born)?;
     if let (true, Some(used)) = (is_everywhere, used) {
         let used = used + accounts.left_behind(session, unfinished);
         time.used = time.used.max(used);
+    }
+    if session.watched_cpus().is_none() {
+        time.unrecorded_cpus = came as u64;
     }
     Some(time)
 }

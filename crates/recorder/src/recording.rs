@@ -176,8 +176,7 @@ impl Recording {
             features.insert_rprof_notes(&[StackTally::announced()]);
         }
         tracing_data::add(&mut features, session.events()).map_err(RecordError::TracingData)?;
-        let inherits =
-            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        let inherits = session.inherits();
         let command = session.child().map(|child| Pid(child.pid()));
         let by_cpu = *session.target() == Target::System;
         let trace = match (session.trace_unit(), session.events().first()) {

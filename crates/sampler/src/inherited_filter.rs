@@ -8,6 +8,7 @@
 //! - every other thread has one event, and all its samples count.
 
 use crate::drain::Stream;
+use crate::target_only::TargetOnly;
 use rprof_records::{
     Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleId, SampleLayout, SampleType,
 };
@@ -26,6 +27,8 @@ pub struct InheritedEventFilter {
     /// Ids of events that were closed again; no attr has them.
     abandoned: HashSet<u64>,
     excluded: Option<u32>,
+    /// Drops records of other processes, if whole CPUs are recorded for a few.
+    only: Option<TargetOnly>,
     /// Thread and time of the last exec that set an owner.
     last_exec: (u32, u64),
     rejected: u64,
@@ -53,6 +56,7 @@ impl InheritedEventFilter {
             owner_of_thread: suspects.keys().map(|tid| (*tid, *tid)).collect(),
             abandoned: HashSet::new(),
             excluded,
+            only: None,
             last_exec: (0, 0),
             rejected: 0,
         }
@@ -64,9 +68,18 @@ impl InheritedEventFilter {
         self
     }
 
+    /// Drops records of other processes.
+    pub(crate) fn only(mut self, only: Option<TargetOnly>) -> InheritedEventFilter {
+        self.only = only;
+        self
+    }
+
     /// Returns true if the filter accepts every record.
     pub fn accepts_all(&self) -> bool {
-        self.owner_of_thread.is_empty() && self.excluded.is_none() && self.abandoned.is_empty()
+        self.owner_of_thread.is_empty()
+            && self.excluded.is_none()
+            && self.abandoned.is_empty()
+            && self.only.is_none()
     }
 
     /// Returns the number of rejected samples.
@@ -86,6 +99,11 @@ impl InheritedEventFilter {
         if stream == Stream::Sideband
             && !self.abandoned.is_empty()
             && (self.sideband.sample_id(&raw).id).is_some_and(|id| self.abandoned.contains(&id))
+        {
+            return false;
+        }
+        if let Some(only) = &mut self.only
+            && !is_of_target(only, (&self.samples, &self.sideband), stream, &raw)
         {
             return false;
         }
@@ -177,6 +195,31 @@ impl InheritedEventFilter {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns false for records of other processes. They are no duplicates, so nobody counts them.
+fn is_of_target(
+    only: &mut TargetOnly,
+    (samples, sideband): (&SampleLayout, &SampleLayout),
+    stream: Stream,
+    raw: &RawRecord<'_>,
+) -> bool {
+    match (stream, raw.kind) {
+        (_, RecordType::SAMPLE) => {
+            let ids = samples.fixed_offset(SampleType::TID);
+            let number = |at: usize| raw.body.u32(at, Endian::NATIVE);
+            only.has_thread(ids.and_then(number), ids.and_then(|at| number(at + 4)))
+        }
+        (Stream::Samples, RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE) => {
+            let SampleId { pid, tid, .. } = samples.sample_id(raw);
+            only.has_thread(pid.map(i32::cast_unsigned), tid.map(i32::cast_unsigned))
+        }
+        (Stream::Sideband, _) => match ProcessEvent::decode(raw, Some(sideband)) {
+            Ok(Some(event)) => only.follow(&event),
+            _ => true,
+        },
+        _ => true,
     }
 }
 

@@ -56,6 +56,7 @@ pub mod open;
 pub mod options;
 mod scheduling;
 pub mod session;
+mod target_only;
 mod trace_area;
 mod wakeup;
 
@@ -66,7 +67,7 @@ pub use drain::{
     Traces,
 };
 pub use inherited_filter::InheritedEventFilter;
-pub use open::{Degradation, EventIds, Feature, OpenError, Role};
+pub use open::{Degradation, EventIds, Feature, OpenError, Probe, Role};
 pub use options::{DrainOptions, Extras, SamplingOptions};
 pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};

@@ -7,6 +7,7 @@ pub(crate) mod compact_rows;
 pub(crate) mod fingerprint;
 pub(crate) mod fixed_layout;
 pub(crate) mod pending;
+pub(crate) mod repeated_leaf;
 pub(crate) mod results;
 pub(crate) mod stacks;
 pub(crate) mod worker;
@@ -64,6 +65,7 @@ pub(crate) fn resolve_in_parts(
             true => events.iter().map(|_| None).collect(),
             false => events.iter().map(FixedLayoutParser::new).collect(),
         };
+    let may_repeat_leaf: Vec<bool> = events.iter().map(repeated_leaf::may_repeat).collect();
     let canonicalizer = match pass.addresses {
         true => None,
         false => FunctionCanonicalizer::new(index, symbolizer),
@@ -73,6 +75,7 @@ pub(crate) fn resolve_in_parts(
         filter,
         wanted: &wanted,
         fixed_layouts: &fixed_layouts,
+        may_repeat_leaf: &may_repeat_leaf,
         pass,
         unwinding: unwinding.as_ref(),
         marks_truncation,

@@ -17,6 +17,7 @@ use crate::sample_pass::compact_rows::{CompactRow, RowsOfBlock};
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::{FixedLayoutParser, default_weight};
 use crate::sample_pass::pending::{Chain, PendingSample, SampledThread, callchain};
+use crate::sample_pass::repeated_leaf;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
@@ -32,6 +33,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) wanted: &'a [bool],
     /// Fast parser by event index, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
+    /// `may_repeat_leaf[e]`: chains of event e may begin with one address twice.
+    pub(crate) may_repeat_leaf: &'a [bool],
     pub(crate) pass: PassOptions,
     /// Unwind tables for stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
@@ -469,6 +472,11 @@ impl<'a> Worker<'a> {
             state: context_of_sample.thread_state,
         };
         let mode = context_of_sample.misc.cpu_mode();
+        let may_repeat = self.shared.may_repeat_leaf.get(event as usize);
+        let (chain, mode) = match may_repeat.is_some_and(|may| *may) {
+            true => repeated_leaf::without_repeated(chain, mode),
+            false => (chain, mode),
+        };
         let keys = &self.shared.fingerprint_keys;
         match pass.leaves_only {
             true => PendingSample::of_leaf(&chain, mode, thread, (context, weight), keys),

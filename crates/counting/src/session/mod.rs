@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `options` | [`SessionOptions`]: events and target |
 //! | `opening` | opening of places and groups, with fallbacks |
+//! | `online` | CPUs that go offline and come back |
 
+mod online;
 mod opening;
 mod options;
 
@@ -19,6 +21,7 @@ use crate::places::Place;
 use crate::plan;
 use crate::snapshot::Snapshot;
 use crate::topology::Topology;
+use online::OnlineCpus;
 use rprof_events::Event;
 use rprof_launch::{
     Child, Launcher, ResourceUsage, Target, TargetExitWatcher, WaitOutcome, wait_for_targets,
@@ -62,6 +65,8 @@ pub struct CountingSession {
     /// True while counting is enabled.
     is_enabled: bool,
     settings: Option<Settings>,
+    /// `None` for threads, whose counters the kernel keeps.
+    online: Option<OnlineCpus>,
 }
 
 impl CountingSession {
@@ -115,7 +120,7 @@ impl CountingSession {
         &self.events
     }
 
-    /// Returns the differences from the request.
+    /// Returns the differences from the request, known before the start.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
@@ -196,11 +201,14 @@ impl CountingSession {
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> io::Result<WaitOutcome> {
-        if self.follower.is_none() || self.child.is_none() {
-            return self.wait_once(other, timeout);
-        }
+        let look = match (&self.follower, &self.child, &self.online) {
+            (Some(_), Some(_), _) => LOOK,
+            (.., Some(_)) => online::LOOK,
+            _ => return self.wait_once(other, timeout),
+        };
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
+            self.follow_cpus();
             let new = self
                 .follower
                 .as_mut()
@@ -208,7 +216,7 @@ impl CountingSession {
                 .unwrap_or_default();
             new.into_iter().for_each(|thread| self.follow(thread));
             let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-            let nap = left.map_or(LOOK, |left| left.min(LOOK));
+            let nap = left.map_or(look, |left| left.min(look));
             match self.wait_once(other, Some(nap))? {
                 WaitOutcome::Timeout if left.is_none_or(|left| left > nap) => {}
                 outcome => return Ok(outcome),

@@ -1,5 +1,6 @@
 //! Opening of a session: places, groups, and fallbacks.
 
+use super::online::OnlineCpus;
 use super::{CountedEvent, CountingSession, SessionOptions};
 use crate::error::CountError;
 use crate::follow::Follower;
@@ -14,6 +15,7 @@ use rprof_launch::{Child, Selection, Target, TargetExitWatcher, TargetThread};
 use rprof_perf_event::errno::is_refusal;
 use rprof_perf_event::limits::raise_open_file_limit;
 use rprof_perf_event::{Errno, Limits, OpenEventError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,10 +51,14 @@ impl CountingSession {
             follower: None,
             is_enabled: options.enabled_from_start,
             settings: None,
+            online: None,
         };
         let cpus = places::cpus_of_threads(options.per, &options.cpus)?;
         if let Some(places) = places::of_cpus(&options.target, &options.cpus)? {
+            let counted: BTreeSet<u32> = places.iter().filter_map(|place| place.cpu).collect();
             session.open_places(places)?;
+            let counted: Vec<u32> = counted.into_iter().collect();
+            session.online = Some(OnlineCpus::new(&counted));
         } else if let Some(selection) = Selection::from_target(&options.target, false) {
             session.open_threads(&selection, cpus.as_deref())?;
         } else {
@@ -231,6 +237,7 @@ impl CountingSession {
                     event,
                     leads: nth == 0,
                     fd,
+                    before: None,
                 });
             }
         }
@@ -298,6 +305,7 @@ impl CountingSession {
                         event,
                         leads,
                         fd,
+                        before: None,
                     });
                 }
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{Args, FromArgMatches, ValueHint};
 
 use super::extras::ExtraArgs;
 use super::filters::Filters;
@@ -186,6 +186,15 @@ pub(crate) struct SamplingArgs {
 }
 
 impl SamplingArgs {
+    /// Returns the options of a recording without flags.
+    ///
+    /// # Errors
+    /// Never: no option is required.
+    pub(crate) fn defaults() -> Result<SamplingArgs, clap::Error> {
+        let command = SamplingArgs::augment_args(clap::Command::new("record"));
+        SamplingArgs::from_arg_matches(&command.try_get_matches_from(["record"])?)
+    }
+
     /// Returns the first given flag that applies to recording only.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         let given = [

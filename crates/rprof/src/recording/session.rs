@@ -356,7 +356,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     };
     let mut recording = started.map_err(failed_start)?;
     if !job.quiet {
-        for step in recording.degradations() {
+        for step in remedies::worth_saying(recording.degradations(), job.verbose) {
             say(remedies::of_step(step));
         }
         job.remarks.iter().for_each(say);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rprof_export::verdict::Finding;
 use rprof_output::OutputError;
-use rprof_perf_event::{AttrPart, OpenEventError, Remedy};
+use rprof_perf_event::{AttrPart, Capability, OpenEventError, Remedy};
 use rprof_perfdata::Error as ReadError;
 use rprof_profile::Reason;
 use rprof_recorder::RecordError;
@@ -41,10 +41,12 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     let remedy = match &refused.remedy {
         Remedy::WholeCpus { paranoid } => {
             let level = rprof_perf_event::remedy::paranoid_text(*paranoid);
+            let right = Capability::of_this_kernel();
+            let (added, set) = (right.for_containers(), right.for_setcap());
             format!(
                 "Whole CPUs need privileges, as {level}: set `sysctl kernel.perf_event_paranoid=0` \
-                 (-1 with tracepoints), or give rprof CAP_PERFMON (`setcap cap_perfmon+ep`; in a \
-                 container `--cap-add PERFMON`); your own processes need neither (-p)"
+                 (-1 with tracepoints), or give rprof {right} (`setcap {set}+ep`; in a \
+                 container `--cap-add {added}`); your own processes need neither (-p)"
             )
         }
         remedy @ Remedy::Part { part, .. } => match flag_of(*part) {
@@ -92,6 +94,15 @@ pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
     }
 }
 
+/// Returns the degradations to print: without `-v`, none that only a newer kernel would undo.
+/// `rprof doctor` lists these.
+pub(crate) fn worth_saying(
+    steps: &[Degradation],
+    verbose: bool,
+) -> impl Iterator<Item = &Degradation> {
+    steps.iter().filter(move |step| verbose || !step.is_minor())
+}
+
 /// Words a degradation, with the flag that helps.
 pub(crate) fn of_step(step: &Degradation) -> String {
     match step {
@@ -134,6 +145,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         }
         Finding::Unsampled {
             longer_than_tasks: Some(_),
+            unrecorded_cpus: 0,
             ..
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited {

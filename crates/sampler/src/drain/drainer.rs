@@ -1,5 +1,6 @@
 //! The loop of a drain thread.
 
+use super::aliases::Aliases;
 use super::batch::{Batch, Stream};
 use super::buffers::BufferPool;
 use super::fast_drain::FastDrain;
@@ -48,8 +49,6 @@ pub struct DrainCounts {
     pub damaged_bytes: u64,
     /// Bytes dropped because the receiver was gone.
     pub unsent_bytes: u64,
-    /// True if the CPU went offline.
-    pub cpu_went_offline: bool,
 }
 
 /// Maximum time in ns between the timestamp of a record and its publication: meanwhile the kernel
@@ -110,6 +109,10 @@ pub(super) struct Drainer {
     pub(super) crowded: usize,
     pub(super) urgency: Urgency,
     pub(super) watermark: u64,
+    /// Events that replace those of the start.
+    pub(super) aliases: Aliases,
+    /// True until the thread has noticed that its events were replaced.
+    pub(super) is_renewed: bool,
     pub(super) counts: DrainCounts,
 }
 
@@ -133,24 +136,22 @@ enum Left {
 
 /// Drains until stopped. Afterwards both rings are empty and everything has been sent.
 pub(super) fn run(shared: &Mutex<Option<Drainer>>) -> DrainCounts {
-    let cpu_went_offline = drain_until_stopped(shared);
+    drain_until_stopped(shared);
     let Some(mut drainer) = locked(shared).take() else {
         return DrainCounts::default();
     };
-    drainer.counts.cpu_went_offline = cpu_went_offline;
     drainer.finish();
     drainer.counts
 }
 
-/// Drains until stopped. Returns true if the CPU went offline.
-fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
+fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
     let parts = locked(shared).as_ref().map(|drainer| {
         let (events, stop) = (Arc::clone(&drainer.events), Arc::clone(&drainer.stop));
         let (fast_drain, idle) = (drainer.fast_drain.clone(), drainer.idle);
         (events, stop, fast_drain, idle, drainer.number)
     });
     let Some((events, stop, fast_drain, idle, number)) = parts else {
-        return false;
+        return;
     };
     let wakeup = fast_drain.wakeup(number);
     let mut fds = vec![readable(stop.as_fd())];
@@ -179,7 +180,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
             std::thread::sleep(STARVED);
         }
         if !fds[0].revents().is_empty() {
-            return false;
+            return;
         }
         if let Some(wakeup) = wakeup
             && !fds[1].revents().is_empty()
@@ -191,10 +192,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
                 .iter()
                 .map(rustix::event::PollFd::revents)
         };
-        if events.watches_cpu && rings().any(has_hung_up) {
-            return true;
-        }
-        // POLLHUP stays once all sampled tasks have ended, and POLLERR if a pinned event has no
+        // POLLHUP stays once all sampled tasks have ended or the CPU is offline, and POLLERR if a pinned event has no
         // counter. In the list they would cause a busy loop. The ring is read below.
         if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
             let mut at = 0;
@@ -205,13 +203,44 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
             });
         }
         left = match locked(shared).as_mut() {
-            Some(drainer) => drainer.round(DrainedFrom::OwnThread),
-            None => return false,
+            Some(drainer) => {
+                if drainer.take_renewed() {
+                    fds.truncate(first_ring);
+                    fds.push(readable(events.samples.as_fd()));
+                    fds.push(readable(events.sideband.as_fd()));
+                }
+                drainer.round(DrainedFrom::OwnThread)
+            }
+            None => return,
         };
     }
 }
 
 impl Drainer {
+    /// Lets records of new events pass for records of the events that they replace. Pairs of ids,
+    /// the new one first.
+    pub(super) fn add_aliases(&mut self, ids: &[(u64, u64)]) {
+        let mut dumps = (*self.layouts.dumps).clone();
+        for (new, old) in ids {
+            let first = self.aliases.add(*new, *old);
+            if let Some(layout) = dumps.get(&first).cloned() {
+                dumps.insert(*new, layout);
+            }
+        }
+        self.layouts.dumps = Arc::new(dumps);
+        self.is_renewed = true;
+    }
+
+    /// Returns true once after the events were replaced. Pins the thread again: the kernel moved it
+    /// when its CPU went offline, and watermarks are exact only there.
+    fn take_renewed(&mut self) -> bool {
+        let is_renewed = std::mem::take(&mut self.is_renewed);
+        if is_renewed && self.counts.pinned {
+            scheduling::pin_to(self.events.cpu);
+        }
+        is_renewed
+    }
+
     pub(super) fn drain_remotely(&mut self) {
         for _ in 0..MAX_REMOTE_ROUNDS {
             if self.round(DrainedFrom::Elsewhere) != Left::More {
@@ -384,6 +413,9 @@ impl Drainer {
             }
             _ => self.ring(stream).drain_into(bytes, limit),
         };
+        if !self.aliases.is_empty() {
+            self.aliases.apply(bytes);
+        }
         let copied = drained.copied;
         self.counts.damaged_bytes += drained.damaged as u64;
         match stream {

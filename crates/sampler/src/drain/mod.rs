@@ -22,6 +22,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `aliases` | ids of events that were opened again |
 //! | `batch` | [`Batch`]: records of one ring |
 //! | [`buffers`] | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
@@ -33,6 +34,7 @@
 //! | `stack_bases` | [`StackBases`]: base address of each thread's stack |
 //! | `trim` | shortens stack copies |
 
+mod aliases;
 mod batch;
 pub mod buffers;
 mod drainer;

@@ -1,5 +1,6 @@
 //! Starts and stops the drain threads.
 
+use super::aliases::Aliases;
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
 use super::drainer::{self, DrainCounts, Drainer, Layouts, SharedDrainer, Urgency};
@@ -143,6 +144,8 @@ impl DrainThreads {
                 crowded: WATERMARKS * numbers.len(),
                 urgency,
                 watermark: 0,
+                aliases: Aliases::default(),
+                is_renewed: false,
                 counts: DrainCounts::default(),
             };
             let drainer = Arc::new(Mutex::new(Some(drainer)));
@@ -202,6 +205,16 @@ impl DrainThreads {
             drainer::locked(drainer).take();
         }
         counts
+    }
+
+    /// Lets records of new events on a CPU, by its index, pass for those of the events that they
+    /// replace. Pairs of ids, the new one first.
+    pub(crate) fn add_aliases(&self, index: usize, ids: &[(u64, u64)]) {
+        if let Some(shared) = self.rings.drainers.get(index)
+            && let Some(drainer) = drainer::locked(shared).as_mut()
+        {
+            drainer.add_aliases(ids);
+        }
     }
 
     /// Hands fast draining to the receiver, which must [drain](RemoteDrain::drain) every

@@ -63,6 +63,14 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
+    /// Returns threads that events of whole CPUs record.
+    pub(super) fn found(attached: Vec<TargetThread>) -> Threads {
+        Threads {
+            attached,
+            ..Threads::default()
+        }
+    }
+
     /// Lists the threads before the first event is opened.
     ///
     /// # Errors
@@ -191,7 +199,7 @@ impl Threads {
         }
     }
 
-    fn tell(&self, plan: &mut Plan, selection: &Selection) {
+    pub(super) fn tell(&self, plan: &mut Plan, selection: &Selection) {
         let named: (&[u32], bool) = match selection {
             Selection::Processes(pids) => (pids, false),
             Selection::Threads(tids) => (tids, true),

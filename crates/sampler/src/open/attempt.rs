@@ -3,7 +3,7 @@
 use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
-use super::event_set::EventSet;
+use super::event_set::{EventSet, SetSubject};
 use super::opened::{CpuEvents, CpuRings, EventIds, OverwrittenRing, Role};
 use super::plan::{Plan, Refusal, Stage};
 use crate::trace_area::TraceArea;
@@ -54,8 +54,29 @@ pub(crate) fn open(
                 continue;
             }
         }
+        if let Some(error) = refused_cgroup(plan, scope, refusal) {
+            return Err(error);
+        }
         react(plan, cpus, refusal)?;
     }
+}
+
+/// Returns the error if a control group supports no event at all: another event would not help.
+fn refused_cgroup(plan: &Plan, scope: &Scope, refusal: Refusal) -> Option<OpenError> {
+    let Refusal { stage, cpu, errno } = refusal;
+    let (Scope::Cgroups(groups), Stage::Sampling(index), Errno::NOENT) = (scope, stage, errno)
+    else {
+        return None;
+    };
+    let attr = attrs::of_event(plan, index);
+    let name = plan.describe(&plan.events[index]);
+    let explain = |group: &Cgroup| {
+        let subject = Subject::Cgroup(group.as_fd());
+        let options = OpenOptions::new(&attr).subject(subject).cpu(cpu);
+        (subject.is_cgroup_without_events(Some(cpu)))
+            .then(|| options.explain(&name, errno, &plan.limits).into())
+    };
+    groups.iter().find_map(explain)
 }
 
 /// Changes the plan or the CPUs for the next attempt.
@@ -80,7 +101,8 @@ fn went_offline(cpu: u32) -> bool {
     cpus::online().is_ok_and(|online| !online.contains(&cpu))
 }
 
-fn events(plan: &Plan) -> Vec<EventIds> {
+/// Returns all events of a plan, without ids: those with samples in order, then the sideband.
+pub(super) fn described(plan: &Plan) -> Vec<EventIds> {
     let mut events: Vec<EventIds> = (plan.events.iter().enumerate())
         .map(|(index, event)| EventIds {
             role: plan.role(index),
@@ -99,9 +121,9 @@ fn events(plan: &Plan) -> Vec<EventIds> {
     events
 }
 
-fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
+pub(super) fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
     let mut opened = Opened {
-        events: events(plan),
+        events: described(plan),
         cpus: Vec::new(),
         rings: Vec::new(),
         overwritten: Vec::new(),
@@ -133,16 +155,17 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
     }
     if plan.records_wakeups {
         for (cpu_index, rings) in opened.cpus.iter().enumerate() {
-            let mut set = EventSet::new(cpu_index, rings.cpu);
+            let mut set = EventSet::new(cpu_index, rings.cpu).of(SetSubject::Wakeups);
             set.open_wakeups(plan, &mut opened.events)?;
             set.redirect_samples(rings)?;
             opened.sets.push(set);
         }
     }
     if let Scope::Cgroups(groups) = scope {
-        for group in groups {
+        for (number, group) in groups.iter().enumerate() {
             for (cpu_index, rings) in opened.cpus.iter().enumerate() {
-                let mut set = EventSet::new(cpu_index, rings.cpu);
+                let set = EventSet::new(cpu_index, rings.cpu);
+                let mut set = set.of(SetSubject::Cgroup(number));
                 let subject = Subject::Cgroup(group.as_fd());
                 set.open_samples(plan, &mut opened.events, subject)?;
                 set.redirect_samples(rings)?;
@@ -220,7 +243,6 @@ fn map_rings(
         cpu,
         samples,
         sideband,
-        watches_cpu: matches!(scope, Scope::All | Scope::Cgroups(_)),
     };
     Ok((Arc::new(events), rings, overwritten))
 }

@@ -81,7 +81,8 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     attr.sample_stack_user = attr.sample_stack_user.min(MAX_STACK_OFF_CPU);
     if attr.sample_type.contains(SampleType::CALLCHAIN) {
         let flags = &mut attr.flags;
-        flags.set(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, plan.excludes_kernel());
+        let hides_kernel = plan.excludes_kernel() || plan.switch_times_only;
+        flags.set(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, hides_kernel);
         *flags |= match plan.options.exclude_user {
             true => AttrFlags::EXCLUDE_CALLCHAIN_USER,
             false => AttrFlags::empty(),
@@ -107,6 +108,9 @@ fn wakeups(plan: &Plan, event: &Event) -> Attr {
 pub(super) fn switches_alone(attr: &Attr) -> Attr {
     let mut attr = attr.clone();
     attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    if attr.sample_type.contains(SampleType::CALLCHAIN) {
+        attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
+    }
     attr
 }
 
@@ -229,7 +233,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
             true => depth.unwrap_or(0),
             false => 0,
         };
-        // A user who may not sample the kernel may not see it in callchains either.
+        // Linux refuses kernel callchains to users who may not sample the kernel (7.2, 6.12.117).
         if attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
         }

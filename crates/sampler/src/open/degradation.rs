@@ -1,7 +1,9 @@
 //! Steps down, as values.
 
-use rprof_perf_event::{Errno, ErrnoName, ErrnoText, ReadError};
+use rprof_events::cpu_watch::Absence;
+use rprof_perf_event::{Capability, Errno, ErrnoName, ErrnoText, ReadError};
 use std::fmt;
+use std::time::Duration;
 
 /// A request that could not be met.
 ///
@@ -87,6 +89,18 @@ pub enum Degradation {
         /// True for a thread.
         is_thread: bool,
     },
+    /// Events of whole CPUs replace those of each thread, which would take too many descriptors.
+    /// Records of other processes are dropped.
+    WholeCpus {
+        /// Number of threads.
+        threads: usize,
+        /// Number of CPUs.
+        cpus: usize,
+        /// Descriptors that events of each thread would take.
+        needed: usize,
+        /// Maximum number of open descriptors.
+        limit: u64,
+    },
     /// Some processes of a user are not permitted.
     ProcessesRefused {
         /// Number of processes.
@@ -115,11 +129,17 @@ pub enum Degradation {
     CpuLost {
         /// Number of the CPU.
         cpu: u32,
+        /// Times when it was offline.
+        absences: Vec<Absence>,
+        /// Error when its events were opened again after its return. It is missing from then on.
+        refused: Option<Errno>,
     },
     /// A CPU came online while all CPUs were recorded. It is missing.
     CpuCame {
         /// Number of the CPU.
         cpu: u32,
+        /// Time when it was first seen, since the start; `None` if unknown.
+        after: Option<Duration>,
     },
     /// The drain threads do not have the requested real-time priority.
     RealtimeRefused {
@@ -170,7 +190,8 @@ pub enum Feature {
 }
 
 impl Feature {
-    fn since(self) -> &'static str {
+    /// Returns the version of Linux that introduced it.
+    pub fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
             Feature::SplitWeight => "5.12",
@@ -180,7 +201,8 @@ impl Feature {
         }
     }
 
-    fn without(self) -> &'static str {
+    /// Returns what a recording lacks without it, as a clause.
+    pub fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
             Feature::SplitWeight => "weights are one value, without latencies",
@@ -193,8 +215,18 @@ impl Feature {
     }
 }
 
+impl Degradation {
+    /// Returns true for a step that the user neither requested to avoid nor can undo, and that
+    /// changes no sample: the kernel is too old for a minor feature.
+    pub fn is_minor(&self) -> bool {
+        let minor = |feature| matches!(feature, Feature::ReadLost | Feature::KernelSymbols);
+        matches!(self, Degradation::FeatureDropped { feature, .. } if minor(*feature))
+    }
+}
+
 impl fmt::Display for Degradation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capability = Capability::of_this_kernel();
         match self {
             Degradation::EventReplaced {
                 wanted,
@@ -208,13 +240,13 @@ impl fmt::Display for Degradation {
             Degradation::KernelExcluded { paranoid } => write!(
                 f,
                 "only user-mode code is sampled: {}. To include the kernel: `sysctl \
-                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                 kernel.perf_event_paranoid=1`, or {capability}",
                 kernel_setting(*paranoid)
             ),
             Degradation::OffCpuTimesOnly { paranoid } => write!(
                 f,
                 "waits have times but no stacks: {}. To record stacks: `sysctl \
-                 kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                 kernel.perf_event_paranoid=1`, or {capability}",
                 kernel_setting(*paranoid)
             ),
             Degradation::NoWakers { cause } => {
@@ -278,6 +310,17 @@ impl fmt::Display for Degradation {
                  are recorded",
                 if *is_thread { "thread" } else { "process" }
             ),
+            Degradation::WholeCpus {
+                threads,
+                cpus,
+                needed,
+                limit,
+            } => write!(
+                f,
+                "whole CPUs are sampled, and other processes left out: {threads} threads on {cpus} \
+                 CPUs need {needed} file descriptors, and the limit is {limit}. To sample only the \
+                 threads: `ulimit -n {needed}`"
+            ),
             Degradation::ProcessesRefused {
                 count,
                 example,
@@ -285,7 +328,7 @@ impl fmt::Display for Degradation {
             } => write!(
                 f,
                 "{} of the user cannot be recorded (such as {example}): {}. Privileged processes \
-                 need root or CAP_PERFMON",
+                 need root or {capability}",
                 processes(*count),
                 ErrnoText(*errno)
             ),
@@ -304,16 +347,30 @@ impl fmt::Display for Degradation {
                  out. Are they on a network or FUSE file system?",
                 processes(*count)
             ),
-            Degradation::CpuLost { cpu } => write!(
-                f,
-                "CPU {cpu} went offline while recording; what it ran before is in the recording. \
-                 Record again to include it"
-            ),
-            Degradation::CpuCame { cpu } => write!(
-                f,
-                "CPU {cpu} came online while recording, and what it ran is not in the recording. \
-                 Record again to include it"
-            ),
+            Degradation::CpuLost {
+                cpu,
+                absences,
+                refused,
+            } => {
+                let absences: Vec<String> = absences.iter().map(Absence::to_string).collect();
+                write!(f, "CPU {cpu} was offline {}", absences.join(", and "))?;
+                match refused {
+                    None => Ok(()),
+                    Some(errno) => write!(
+                        f,
+                        ", and what it ran afterwards is not in the recording: its events could \
+                         not be opened again ({}). Record again to include it",
+                        ErrnoText(*errno)
+                    ),
+                }
+            }
+            Degradation::CpuCame { cpu, after } => {
+                write!(f, "CPU {cpu} came online while recording")?;
+                if let Some(after) = after {
+                    write!(f, ", after {:.1} s", after.as_secs_f64())?;
+                }
+                f.write_str(", and what it ran is not in the recording. Record again to include it")
+            }
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
                 "the recorder's threads keep their priority: real-time priority {wanted} was \
@@ -387,8 +444,18 @@ mod tests {
                 count: 2,
                 example: 7,
             },
-            Degradation::CpuLost { cpu: 3 },
-            Degradation::CpuCame { cpu: 3 },
+            Degradation::CpuLost {
+                cpu: 3,
+                absences: vec![Absence {
+                    from: Duration::from_secs(3),
+                    until: None,
+                }],
+                refused: Some(errno),
+            },
+            Degradation::CpuCame {
+                cpu: 3,
+                after: Some(Duration::from_secs(3)),
+            },
             Degradation::NoUserStack,
             Degradation::OffCpuTimesOnly { paranoid: Some(2) },
             Degradation::OffCpuTimesOnly { paranoid: None },
@@ -399,6 +466,7 @@ mod tests {
             },
             Degradation::PriorityUnchanged { wanted: 1, errno },
         ];
+        assert!(!steps.iter().any(Degradation::is_minor));
         for text in steps.map(|step| step.to_string()) {
             assert!(!text.contains("  "), "{text:?}");
             assert!(!text.contains("1 processes"), "{text:?}");

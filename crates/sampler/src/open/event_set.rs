@@ -7,11 +7,23 @@ use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// Which of the sets on a CPU it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetSubject {
+    /// The command, a thread, or everything.
+    First,
+    /// All threads, for their wakeups.
+    Wakeups,
+    /// A control group, by its index.
+    Cgroup(usize),
+}
+
 #[derive(Debug)]
 pub(crate) struct EventSet {
     /// Index in the list of recorded CPUs.
     pub(crate) cpu_index: usize,
     pub(crate) cpu: u32,
+    pub(crate) subject: SetSubject,
     /// Events by index in the plan; `None` for events of other CPUs.
     pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
     pub(crate) sideband: Option<Arc<PerfFd>>,
@@ -29,9 +41,18 @@ impl EventSet {
         EventSet {
             cpu_index,
             cpu,
+            subject: SetSubject::First,
             samples: Vec::new(),
             sideband: None,
         }
+    }
+
+    pub(super) fn of(self, subject: SetSubject) -> EventSet {
+        EventSet { subject, ..self }
+    }
+
+    pub(crate) fn is_of_wakeups(&self) -> bool {
+        self.subject == SetSubject::Wakeups
     }
 
     /// Starts as many sample events as possible.

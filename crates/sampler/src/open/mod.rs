@@ -22,7 +22,10 @@
 //! | `opened` | open events and rings, as data |
 //! | `event_set` | events of one subject on one CPU |
 //! | `attempt` | repeated attempts to open everything |
+//! | `probe` | one attempt as a test |
+//! | `reopen` | a CPU that comes back |
 //! | `attach` | threads that already run |
+//! | `whole_cpus` | many threads, through events of whole CPUs |
 
 mod attach;
 mod attempt;
@@ -32,16 +35,23 @@ mod error;
 mod event_set;
 mod opened;
 mod plan;
+mod probe;
+mod reopen;
 pub mod ring_sizes;
 mod steps;
 mod traces;
+mod whole_cpus;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;
 pub use opened::{EventIds, Role};
+pub use probe::Probe;
 
 pub(crate) use attach::{Threads, open_threads};
 pub(crate) use attempt::{Opened, Scope, open};
 pub(crate) use event_set::{ControlFailure, EventSet};
 pub(crate) use opened::{CpuEvents, CpuRings, OverwrittenRing};
 pub(crate) use plan::Plan;
+pub(crate) use probe::probe;
+pub(crate) use reopen::{can_reopen, reopen};
+pub(crate) use whole_cpus::open_whole_cpus;

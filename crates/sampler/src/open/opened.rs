@@ -39,8 +39,6 @@ pub(crate) struct CpuEvents {
     pub(crate) cpu: u32,
     pub(crate) samples: Arc<PerfFd>,
     pub(crate) sideband: Arc<PerfFd>,
-    /// True if the descriptors hang up only when the CPU goes offline.
-    pub(crate) watches_cpu: bool,
 }
 
 #[derive(Debug)]

@@ -184,6 +184,24 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Changes from events of threads to events of whole CPUs.
+    pub(super) fn watch_whole_cpus(&mut self, step: Degradation) {
+        self.watching = Watching::Cpus;
+        self.options.exclude_idle = true;
+        let online = cpus::online().map_or(1, |all| all.len());
+        if self.options.sideband_ring_bytes.is_none() {
+            self.rings.sideband = ring_sizes::sideband_of_everybody(online);
+        }
+        if let (None, Some(_), Rate::Frequency(hertz)) = (
+            self.options.ring_bytes,
+            self.options.user_stack,
+            self.options.rate,
+        ) {
+            self.rings.samples = ring_sizes::with_stacks_of_everybody(online, hertz);
+        }
+        self.degradations.push(step);
+    }
+
     pub(super) fn inherits(&self) -> bool {
         let one_thread = matches!(self.options.target, Target::Threads(_));
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
@@ -214,6 +232,10 @@ impl Plan {
     /// may come back on any CPU.
     pub(super) fn watches(&self, cpu: u32) -> bool {
         self.options.cpus.is_empty() || self.options.cpus.contains(&cpu)
+    }
+
+    pub(crate) fn records_wakeups(&self) -> bool {
+        self.records_wakeups
     }
 
     pub(crate) fn trace_unit(&self) -> Option<TraceUnit> {

@@ -488,3 +488,32 @@ fn wake_ups_have_an_event_that_is_left_out_where_it_may_not_be_had() {
     let plan = plan_for("", |options| options.wakers = true);
     assert_eq!(plan.events.len(), 1);
 }
+
+#[test]
+fn attrs_without_the_kernel_have_no_kernel_callchain() {
+    let kinds = [Event::cpu_clock(), Event::cycles()].map(|event| event.describe());
+    let names = kinds
+        .iter()
+        .flat_map(|name| [name.clone(), format!("{name}:u")]);
+    for (name, off_cpu) in names.flat_map(|name| [(name.clone(), false), (name, true)]) {
+        let mut plan = plan_for(&name, |options| {
+            options.user_stack = Some(60 << 10);
+            options.off_cpu = off_cpu;
+        });
+        loop {
+            for index in 0..plan.events.len() {
+                let attr = attrs::of_event(&plan, index);
+                for attr in [attrs::switches_alone(&attr), attr] {
+                    let hides = attr.flags.contains(AttrFlags::EXCLUDE_KERNEL);
+                    let chains = attr.sample_type.contains(SampleType::CALLCHAIN);
+                    let bit = attr.flags.contains(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL);
+                    assert!(!(hides && chains) || bit, "{name} {off_cpu}: {attr:?}");
+                }
+            }
+            let last = plan.events.len() - 1;
+            if refuse(&mut plan, Stage::Sampling(last), Errno::ACCESS).is_err() {
+                break;
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
 use rprof_perf_event::remedy::paranoid_text;
-use rprof_perf_event::{AttrPart, Errno, ErrnoText, MapRingError, OpenEventError};
+use rprof_perf_event::{AttrPart, Capability, Errno, ErrnoText, MapRingError, OpenEventError};
 use rprof_records::{Attr, EventKind, SampleType};
 
 impl Plan {
@@ -83,8 +83,9 @@ impl Plan {
             Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
-                        "{}. It needs CAP_PERFMON, or `sysctl kernel.perf_event_paranoid=-1`",
-                        paranoid_text(self.limits.paranoid)
+                        "{}. It needs {}, or `sysctl kernel.perf_event_paranoid=-1`",
+                        paranoid_text(self.limits.paranoid),
+                        Capability::of_this_kernel()
                     ),
                     false => format!("the kernel refused it ({})", ErrnoText(errno)),
                 };

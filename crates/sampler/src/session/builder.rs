@@ -1,17 +1,21 @@
 //! [`SessionBuilder`]: creates a session from options.
 
+use super::online::OnlineCpus;
 use super::overwritten::OverwrittenRings;
 use super::{Session, SessionError};
 use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
+use crate::open::{self, Degradation, Opened, Plan, Probe, Role, Scope, Threads};
 use crate::options::{Extras, SamplingOptions};
+use crate::target_only::TargetOnly;
 use rprof_events::{Event, Rate, cpus};
 use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
 use rprof_perf_event::Clock;
 use rprof_perf_event::Limits;
 use rprof_records::{Endian, SampleLayout, SampleType};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Description of a recording. Ends with [`launch`](Self::launch) or [`attach`](Self::attach).
@@ -245,6 +249,24 @@ impl SessionBuilder {
         self.open(plan, None)
     }
 
+    /// Opens the events on the first CPU, and closes them again: of this thread for
+    /// [`Target::Command`], else of the whole CPU.
+    ///
+    /// The attrs are those of a recording. The result shows whether one would work here.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the options are invalid, or the online CPUs are unknown.
+    pub fn probe(self) -> Result<Probe, SessionError> {
+        let scope = match self.options.target {
+            Target::Command => Scope::Command(0),
+            _ => Scope::All,
+        };
+        let cpus = cpus::select(&self.options.cpus)?;
+        let mut plan = Plan::new(self.events, self.options, Limits::read())?;
+        let first = cpus.first().copied().unwrap_or(0);
+        Ok(open::probe(&mut plan, &scope, first))
+    }
+
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
         // A process's start time is rounded down to a tick of 10 ms.
         let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
@@ -255,24 +277,25 @@ impl SessionBuilder {
             cpus = cpus::select(&[])?;
         }
         let selection = Selection::from_target(target, self.options.exclude_self);
-        let (opened, threads) = match (&selection, &child, target) {
-            (Some(selection), ..) => open::open_threads(&mut plan, selection, &mut cpus)?,
-            (None, Some(child), Target::Command) => {
-                let scope = Scope::Command(child.pid());
-                (
-                    open::open(&mut plan, &scope, &mut cpus)?,
-                    Threads::default(),
-                )
-            }
-            (None, _, Target::Cgroups(names)) => {
-                let scope = Scope::Cgroups(Cgroup::open_all(names)?);
-                (
-                    open::open(&mut plan, &scope, &mut cpus)?,
-                    Threads::default(),
-                )
-            }
-            (None, ..) => (
-                open::open(&mut plan, &Scope::All, &mut cpus)?,
+        let mut scope = match (&selection, &child, target) {
+            (Some(_), ..) => Scope::Threads,
+            (None, Some(child), Target::Command) => Scope::Command(child.pid()),
+            (None, _, Target::Cgroups(names)) => Scope::Cgroups(Cgroup::open_all(names)?),
+            (None, ..) => Scope::All,
+        };
+        let mut only = None;
+        let (opened, threads) = match &selection {
+            Some(selection) => match open::open_threads(&mut plan, selection, &mut cpus) {
+                Ok(opened) => opened,
+                Err(refused) => {
+                    let opened = open::open_whole_cpus(&mut plan, selection, &mut cpus, refused)?;
+                    scope = Scope::All;
+                    only = Some(opened.2);
+                    (opened.0, opened.1)
+                }
+            },
+            None => (
+                open::open(&mut plan, &scope, &mut cpus)?,
                 Threads::default(),
             ),
         };
@@ -298,6 +321,9 @@ impl SessionBuilder {
             excluded,
         )
         .abandoned(threads.abandoned);
+        let follows_children = only.as_ref().is_some_and(TargetOnly::follows);
+        let is_filtered = only.is_some();
+        let inherited_filter = inherited_filter.only(only);
         let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
             let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
             (samples, rings.sideband.size())
@@ -324,7 +350,8 @@ impl SessionBuilder {
         let (running, batches, recycler) =
             DrainThreads::start(config).map_err(SessionError::Threads)?;
         let trace = plan.trace_unit();
-        let mut degradations = plan.degradations;
+        let mut degradations = std::mem::take(&mut plan.degradations);
+        let numbers: Vec<u32> = cpus.iter().map(|events| events.cpu).collect();
         let drain = &self.options.drain;
         if let (Some(wanted), Some(errno)) = (drain.nice, running.nice_refused) {
             degradations.push(Degradation::PriorityUnchanged { wanted, errno });
@@ -333,7 +360,10 @@ impl SessionBuilder {
             degradations.push(Degradation::RealtimeRefused { wanted, errno });
         }
         Ok(Session {
-            numbers: cpus.iter().map(|events| events.cpu).collect(),
+            online: OnlineCpus::new(plan, scope, &numbers),
+            is_enabled: AtomicBool::new(false),
+            switches_paused: Arc::default(),
+            numbers,
             threads: running,
             cpus,
             sets,
@@ -346,6 +376,8 @@ impl SessionBuilder {
             enabled_from_start: self.options.enabled_from_start,
             watched,
             inherited_filter,
+            is_filtered,
+            follows_children,
             opened_at,
             events,
             degradations,

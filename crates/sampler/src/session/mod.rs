@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `builder` | [`SessionBuilder`]: from options to a session |
 //! | `counts` | [`FinalCounts`]: readings and counts at the end |
+//! | `online` | CPUs that go offline and come back |
 //! | `overwritten` | overwritten rings, which keep the last samples |
 //! | `switches` | [`SwitchEvents`]: pauses and resumes switch events |
 //! | `error` | [`SessionError`], [`ControlError`] |
@@ -11,6 +12,7 @@
 mod builder;
 mod counts;
 mod error;
+mod online;
 mod overwritten;
 mod switches;
 
@@ -19,6 +21,7 @@ pub use counts::{CpuCounts, EventCount, FinalCounts};
 pub use error::{ControlAction, ControlError, SessionError};
 pub use switches::SwitchEvents;
 
+use online::{LOOK, OnlineCpus};
 use overwritten::OverwrittenRings;
 use rprof_perf_event::{Clock, PerfFd};
 
@@ -29,13 +32,14 @@ use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};
 use crate::options::Extras;
 use crossbeam_channel::Receiver;
-use rprof_events::{TraceUnit, cpus};
+use rprof_events::TraceUnit;
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome, wait_for_targets};
 use rprof_records::AttrFlags;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Recording of a program or of running threads.
 ///
@@ -56,6 +60,8 @@ pub struct Session {
     enabled_from_start: bool,
     watched: Option<Vec<u32>>,
     inherited_filter: InheritedEventFilter,
+    is_filtered: bool,
+    follows_children: bool,
     opened_at: Duration,
     attached: Vec<TargetThread>,
     events: Vec<EventIds>,
@@ -69,6 +75,11 @@ pub struct Session {
     trace: Option<TraceUnit>,
     /// Bytes of snapshots dropped because the channel was full.
     unsent: u64,
+    /// `None` if only threads are recorded, whose events the kernel keeps.
+    online: Option<OnlineCpus>,
+    is_enabled: AtomicBool,
+    /// True while [`SwitchEvents`] are paused.
+    switches_paused: Arc<AtomicBool>,
     counts: Option<FinalCounts>,
 }
 
@@ -165,7 +176,13 @@ impl Session {
     /// Returns true if children are sampled as well.
     pub fn inherits(&self) -> bool {
         let flags = |event: &EventIds| event.attr.flags.contains(AttrFlags::INHERIT);
-        self.events.iter().any(flags)
+        self.follows_children || self.events.iter().any(flags)
+    }
+
+    /// Returns true if the events are of whole CPUs, although the target is a few processes. Their
+    /// counts include others; the [filter](Self::inherited_event_filter) drops others' records.
+    pub fn counts_others(&self) -> bool {
+        self.is_filtered
     }
 
     /// Returns the target of the recording.
@@ -206,6 +223,11 @@ impl Session {
     /// event cannot be started. The recording is then stopped.
     pub fn start(&mut self) -> Result<(), SessionError> {
         let mut started = Ok(());
+        if let Some(online) = &mut self.online {
+            online.begin();
+        }
+        self.is_enabled
+            .store(self.enabled_from_start, Ordering::Relaxed);
         if self.enabled_from_start && self.target != Target::Command {
             started = self.enable().map_err(SessionError::from);
         }
@@ -223,6 +245,7 @@ impl Session {
     /// # Errors
     /// The first event that could not be started. All others are started.
     pub fn enable(&self) -> Result<(), ControlError> {
+        self.is_enabled.store(true, Ordering::Relaxed);
         self.control(ControlAction::Start, EventSet::enable)
     }
 
@@ -231,6 +254,7 @@ impl Session {
     /// # Errors
     /// The first event that could not be stopped. All others are stopped.
     pub fn disable(&self) -> Result<(), ControlError> {
+        self.is_enabled.store(false, Ordering::Relaxed);
         self.control(ControlAction::Stop, EventSet::disable)
     }
 
@@ -255,11 +279,31 @@ impl Session {
 
     /// Waits until the program ends, all attached threads have ended, `other` is readable, or the
     /// timeout expires. Of several, returns the first in this order. With a program, only its end
-    /// counts. Whole CPUs never end.
+    /// counts. Whole CPUs never end; [CPUs that come back](Self::follow_cpus) are recorded again.
     ///
     /// # Errors
     /// The errors of [`Child::wait`] and of poll(2).
     pub fn wait_or(
+        &mut self,
+        other: Option<BorrowedFd<'_>>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WaitOutcome> {
+        if self.online.is_none() {
+            return self.wait_once(other, timeout);
+        }
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            self.follow_cpus();
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let nap = left.map_or(LOOK, |left| left.min(LOOK));
+            match self.wait_once(other, Some(nap))? {
+                WaitOutcome::Timeout if left.is_none_or(|left| left > nap) => {}
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    fn wait_once(
         &mut self,
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
@@ -275,13 +319,19 @@ impl Session {
         let mut events = self.of_role(Role::OffCpu)?;
         // Wakeups are useless while switches are not recorded.
         events.extend(self.of_role(Role::Wakeups).unwrap_or_default());
-        Some(SwitchEvents { events })
+        Some(SwitchEvents {
+            events,
+            paused: Arc::clone(&self.switches_paused),
+        })
     }
 
     /// Returns the wakeup events, if recorded.
     pub fn wakeups(&self) -> Option<SwitchEvents> {
         let events = self.of_role(Role::Wakeups)?;
-        Some(SwitchEvents { events })
+        Some(SwitchEvents {
+            events,
+            paused: Arc::default(),
+        })
     }
 
     fn of_role(&self, role: Role) -> Option<Vec<Arc<PerfFd>>> {
@@ -377,16 +427,20 @@ impl Session {
                 cpu.sideband.add(reading);
             }
         }
-        let counts = FinalCounts { cpus };
-        let lost = counts.cpus.iter().filter(|cpu| cpu.drain.cpu_went_offline);
-        let lost = lost.map(|cpu| Degradation::CpuLost { cpu: cpu.cpu });
-        self.degradations.extend(lost);
-        if self.watched.is_none() {
-            let online = cpus::online().unwrap_or_default();
-            let came = not_among(online, &self.numbers);
-            let came = came.map(|cpu| Degradation::CpuCame { cpu });
-            self.degradations.extend(came);
+        for (cpu, event, reading) in self.online.iter().flat_map(|online| &online.replaced) {
+            let Some(counts) = cpus.get_mut(*cpu) else {
+                continue;
+            };
+            let count = match event {
+                None => Some(&mut counts.sideband),
+                Some(index) => counts.events.get_mut(*index),
+            };
+            if let Some(count) = count {
+                count.add(Ok(*reading));
+            }
         }
+        let counts = FinalCounts { cpus };
+        self.degradations.extend(self.cpu_steps());
         for (index, event) in self.events.iter().take(sampled).enumerate() {
             self.degradations
                 .extend(counts.failure_of(index, &event.name));

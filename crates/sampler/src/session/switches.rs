@@ -2,6 +2,7 @@
 
 use rprof_perf_event::PerfFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Events that record context switches or wakeups.
 ///
@@ -10,11 +11,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct SwitchEvents {
     pub(super) events: Vec<Arc<PerfFd>>,
+    /// Shared with the session, which opens events of CPUs that come back.
+    pub(super) paused: Arc<AtomicBool>,
 }
 
 impl SwitchEvents {
     /// Stops the events. Ignores failures.
     pub fn pause(&self) {
+        self.paused.store(true, Ordering::Relaxed);
         for event in &self.events {
             let _ = event.disable();
         }
@@ -29,6 +33,7 @@ impl SwitchEvents {
 
     /// Restarts the events. Ignores threads that have ended.
     pub fn resume(&self) {
+        self.paused.store(false, Ordering::Relaxed);
         for event in &self.events {
             let _ = event.enable();
         }

@@ -303,6 +303,20 @@ fn too_few_descriptors_are_told_with_figures() {
     let programs: Vec<Program> = (0..4).map(|_| Program::sh("exec sleep 100")).collect();
     let target = Target::Processes(programs.iter().map(Program::pid).collect());
     match cpu_clock().target(target).attach() {
+        // Users who may record whole CPUs need fewer.
+        Ok(session) => {
+            let told: Vec<String> = session
+                .degradations()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let is_told =
+                |told: &String| told.contains("4 threads") && told.contains("limit is 70");
+            assert!(
+                session.counts_others() && told.iter().any(is_told),
+                "{told:?}"
+            );
+        }
         Err(SessionError::Open(error @ OpenError::TooManyFiles { .. })) => {
             let told = error.to_string();
             assert!(

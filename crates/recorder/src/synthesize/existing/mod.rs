@@ -110,7 +110,7 @@ pub fn read(session: &Session) -> Existing {
             Scope::These {
                 pids,
                 since: session.opened_at(),
-                inherit: sideband.attr.flags.contains(AttrFlags::INHERIT),
+                inherit: session.inherits(),
             }
         }
     };

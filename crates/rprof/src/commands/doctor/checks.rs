@@ -10,9 +10,6 @@ use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 /// Default frequency in Hz.
 const USUAL_RATE: u64 = 999;
 
-/// Grants the capability to rprof alone.
-const SETCAP: &str = "sudo setcap cap_perfmon=ep \"$(command -v rprof)\"";
-
 /// Runs all checks: first the tries, then the facts that explain them.
 pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
     let checks = [
@@ -23,6 +20,7 @@ pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
         waits(facts, tries),
         Some(system(facts, tries)),
         Some(counters(facts, tries)),
+        kernel_version(facts, tries),
         Some(paranoid(facts, tries)),
         Some(capabilities(facts, tries)),
         Some(seccomp(facts, tries)),
@@ -49,6 +47,12 @@ fn check(id: &'static str, what: &'static str, state: State, found: impl Into<St
     }
 }
 
+/// Returns the command that gives rprof alone the right to record everything.
+fn setcap(facts: &Facts) -> String {
+    let name = facts.lifts_limits.for_setcap();
+    format!("sudo setcap {name}=ep \"$(command -v rprof)\"")
+}
+
 impl Check {
     fn fix(self, fix: impl Into<String>) -> Check {
         Check {
@@ -62,29 +66,33 @@ impl Check {
 /// is the highest `perf_event_paranoid` that needs no privilege.
 fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
     let paranoid = facts.limits.paranoid;
+    let added = facts.lifts_limits.for_containers();
     if !is_refusal(errno) {
         return match errno {
-            Errno::NOSYS => "the kernel was built without perf events (CONFIG_PERF_EVENTS), or a \
-                             sandbox hides them; in a container: --cap-add PERFMON"
-                .to_owned(),
+            Errno::NOSYS => format!(
+                "the kernel was built without perf events (CONFIG_PERF_EVENTS), or a sandbox hides \
+                 them; in a container: --cap-add {added}"
+            ),
             Errno::MFILE => "raise `ulimit -n`".to_owned(),
             _ => "see perf_event_open(2), section ERRORS".to_owned(),
         };
     }
     if paranoid.is_some_and(|set| set > level) && !facts.may_all() {
         let container = match facts.container {
-            Some(_) => "in the container: --cap-add PERFMON; else ",
-            None => "",
+            Some(_) => format!("in the container: --cap-add {added}; else "),
+            None => String::new(),
         };
-        return format!("{container}{SETCAP}; or sudo sysctl kernel.perf_event_paranoid={level}");
+        let setcap = setcap(facts);
+        return format!("{container}{setcap}; or sudo sysctl kernel.perf_event_paranoid={level}");
     }
     if facts.seccomp.is_some_and(|mode| mode != 0) {
-        return "a seccomp filter blocks it, no setting does; in a container: --cap-add PERFMON, or \
-            a seccomp profile that allows perf_event_open"
-            .to_owned();
+        return format!(
+            "a seccomp filter blocks it, no setting does; in a container: --cap-add {added}, or a \
+             seccomp profile that allows perf_event_open"
+        );
     }
-    "a security module blocks it (SELinux, Landlock, a BPF LSM), no setting does: ask the \
-     administrator of this machine"
+    "no setting explains it: perhaps a security module blocks it (SELinux, Landlock, a BPF LSM); ask \
+     the administrator of this machine"
         .to_owned()
 }
 
@@ -124,28 +132,35 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
         }
         _ => "limits unknown".to_owned(),
     };
-    match tries.ring {
-        Ok(()) => check("ring", what, State::Ok, setting),
-        // The first check reports that no event opens.
-        Err(errno) if tries.own_user.is_err() => check("ring", what, State::Blocked, failed(errno)),
-        Err(errno) => {
+    let usual = UNPRIVILEGED.samples + UNPRIVILEGED.sideband;
+    let check = match tries.rings {
+        Ok(bytes) if bytes >= usual => return check("ring", what, State::Ok, setting),
+        Ok(bytes) => {
             let found = format!(
-                "{} KiB: {}; {setting}",
-                UNPRIVILEGED.samples >> 10,
-                ErrnoText(errno)
+                "{} KiB per CPU, not {}; {setting}",
+                bytes >> 10,
+                usual >> 10
             );
-            let wanted = (UNPRIVILEGED.samples + UNPRIVILEGED.sideband + 2 * SMALLEST) >> 10;
-            let fix = match facts.has(IPC_LOCK) {
-                true => "stop other recordings".to_owned(),
-                false => format!(
-                    "stop your other recordings, or sudo sysctl \
-                     kernel.perf_event_mlock_kb={wanted}, or setcap cap_ipc_lock (CAP_PERFMON does \
-                     not lift this limit)"
-                ),
-            };
-            check("ring", what, State::Blocked, found).fix(fix)
+            check("ring", what, State::Limited, found)
         }
-    }
+        // An earlier check reports that no event opens.
+        Err(errno) if tries.own_user.and(tries.stacks).is_err() => {
+            return check("ring", what, State::Blocked, failed(errno));
+        }
+        Err(errno) => {
+            let found = format!("none can be mapped: {}; {setting}", ErrnoText(errno));
+            check("ring", what, State::Blocked, found)
+        }
+    };
+    let wanted = (usual + 2 * SMALLEST) >> 10;
+    check.fix(match facts.has(IPC_LOCK) {
+        true => "stop other recordings".to_owned(),
+        false => format!(
+            "stop your other recordings, or sudo sysctl kernel.perf_event_mlock_kb={wanted}, or \
+             setcap cap_ipc_lock ({} does not lift this limit)",
+            facts.lifts_limits
+        ),
+    })
 }
 
 fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
@@ -206,6 +221,20 @@ fn counters(facts: &Facts, tries: &Tries) -> Check {
     }
 }
 
+/// Lists the features that the kernel lacks. `rprof record` mentions them only with `-v`.
+fn kernel_version(facts: &Facts, tries: &Tries) -> Option<Check> {
+    let newest = tries.lacks.first()?;
+    let lacks: Vec<&str> = tries
+        .lacks
+        .iter()
+        .map(|feature| feature.without())
+        .collect();
+    let release = facts.kernel.as_deref().unwrap_or("this kernel");
+    let found = format!("{release}: {}", lacks.join("; "));
+    let check = check("kernel", "kernel version", State::Limited, found);
+    Some(check.fix(format!("Linux {} or newer has this", newest.since())))
+}
+
 fn paranoid(facts: &Facts, tries: &Tries) -> Check {
     let what = "kernel.perf_event_paranoid";
     let Some(level) = facts.limits.paranoid else {
@@ -233,7 +262,8 @@ fn paranoid(facts: &Facts, tries: &Tries) -> Check {
     match state {
         State::Ok => check,
         _ => check.fix(format!(
-            "{SETCAP}; or, for all users, sudo sysctl kernel.perf_event_paranoid=1"
+            "{}; or, for all users, sudo sysctl kernel.perf_event_paranoid=1",
+            setcap(facts)
         )),
     }
 }
@@ -277,7 +307,7 @@ fn capabilities(facts: &Facts, tries: &Tries) -> Check {
         (false, true) => {
             check.fix("they belong to a user namespace and do not apply to perf events")
         }
-        (false, false) => check.fix(SETCAP),
+        (false, false) => check.fix(setcap(facts)),
     }
 }
 
@@ -294,10 +324,11 @@ fn seccomp(facts: &Facts, tries: &Tries) -> Check {
         ),
         Some(_) => {
             let found = "a filter that may block perf_event_open";
-            check("seccomp", what, State::Blocked, found).fix(
-                "in a container: --cap-add PERFMON, or --security-opt seccomp=PROFILE with \
+            check("seccomp", what, State::Blocked, found).fix(format!(
+                "in a container: --cap-add {}, or --security-opt seccomp=PROFILE with \
                  perf_event_open allowed",
-            )
+                facts.lifts_limits.for_containers()
+            ))
         }
     }
 }
@@ -318,7 +349,10 @@ fn namespace(facts: &Facts, tries: &Tries) -> Option<Check> {
     let check = check("container", "container", state, found);
     Some(match state {
         State::Ok => check,
-        _ => check.fix("profile from outside, or give the container CAP_PERFMON"),
+        _ => check.fix(format!(
+            "profile from outside, or give the container {}",
+            facts.lifts_limits
+        )),
     })
 }
 

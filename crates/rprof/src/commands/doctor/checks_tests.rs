@@ -1,6 +1,7 @@
 use super::*;
 use crate::commands::doctor::judge;
-use rprof_perf_event::Limits;
+use rprof_perf_event::{Capability, Limits};
+use rprof_sampler::Feature;
 
 fn user(level: i32) -> Facts {
     Facts {
@@ -27,7 +28,8 @@ const GOOD: Tries = Tries {
     system: Ok(()),
     stacks: Ok(()),
     cycles: Ok(()),
-    ring: Ok(()),
+    rings: Ok(UNPRIVILEGED.samples + UNPRIVILEGED.sideband),
+    lacks: Vec::new(),
 };
 
 const NO: Result<(), Errno> = Err(Errno::ACCESS);
@@ -38,7 +40,8 @@ const NOTHING: Tries = Tries {
     system: NO,
     stacks: NO,
     cycles: NO,
-    ring: NO,
+    rings: Err(Errno::ACCESS),
+    lacks: Vec::new(),
 };
 
 fn of(facts: &Facts, tries: &Tries, id: &str) -> Check {
@@ -117,13 +120,60 @@ fn what_no_setting_forbids_a_filter_or_a_module_does() {
     assert_eq!(of(&filtered, &NOTHING, "seccomp").state, State::Blocked);
     assert_eq!(of(&filtered, &GOOD, "seccomp").state, State::Ok);
     let fix = of(&user(1), &NOTHING, "own-user").fix.unwrap();
-    assert!(fix.contains("security module"), "{fix}");
+    assert!(fix.contains("perhaps a security module"), "{fix}");
     let none = Tries {
         own_user: Err(Errno::NOSYS),
         ..NOTHING
     };
     let fix = of(&user(1), &none, "own-user").fix.unwrap();
     assert!(fix.contains("CONFIG_PERF_EVENTS"), "{fix}");
+}
+
+#[test]
+fn features_that_the_kernel_lacks_are_listed_with_the_newest_version() {
+    let facts = Facts {
+        kernel: Some("4.18.0-147".into()),
+        ..user(1)
+    };
+    let tries = Tries {
+        lacks: vec![Feature::ReadLost, Feature::KernelSymbols],
+        ..GOOD
+    };
+    let check = of(&facts, &tries, "kernel");
+    assert_eq!(check.state, State::Limited);
+    assert!(
+        check
+            .found
+            .starts_with("4.18.0-147: samples lost at the very end"),
+        "{check:?}"
+    );
+    assert!(check.found.contains("BPF programs"), "{check:?}");
+    assert_eq!(check.fix.unwrap(), "Linux 6.0 or newer has this");
+}
+
+#[test]
+fn kernels_without_cap_perfmon_get_no_advice_that_names_it() {
+    let old = |level, container: Option<&str>, seccomp| Facts {
+        lifts_limits: Capability::SysAdmin,
+        container: container.map(str::to_owned),
+        seccomp: Some(seccomp),
+        ..user(level)
+    };
+    let mut named = 0;
+    for facts in [old(4, None, 0), old(4, Some("Docker"), 2), old(1, None, 2)] {
+        let none = Tries {
+            own_user: Err(Errno::NOSYS),
+            ..NOTHING
+        };
+        for tries in [&NOTHING, &none] {
+            for check in judge(&facts, tries).checks {
+                let fix = check.fix.unwrap_or_default().to_lowercase();
+                assert!(!fix.contains("perfmon"), "{}: {fix}", check.id);
+                named += usize::from(fix.contains("sys_admin"));
+            }
+        }
+    }
+    assert!(named > 12, "{named}");
 }
 
 #[test]
@@ -178,14 +228,17 @@ fn limits_that_are_too_low_are_told() {
         assert_eq!(check.state, State::Limited, "{check:?}");
         assert!(check.fix.unwrap().contains("sysctl"));
     }
-    let ring = Tries {
-        ring: Err(Errno::PERM),
-        ..GOOD
-    };
-    assert!(!judge(&facts, &ring).can_record);
-    let fix = of(&facts, &ring, "ring").fix.unwrap();
-    assert!(
-        fix.contains("perf_event_mlock_kb=512") && fix.contains("cap_ipc_lock"),
-        "{fix}"
-    );
+    let none = Err(Errno::PERM);
+    for (rings, state) in [(none, State::Blocked), (Ok(2 * SMALLEST), State::Limited)] {
+        let tries = Tries { rings, ..GOOD };
+        // A recording with small rings works, and `record` warns of them.
+        assert_eq!(judge(&facts, &tries).can_record, state == State::Limited);
+        let check = of(&facts, &tries, "ring");
+        assert_eq!(check.state, state);
+        let fix = check.fix.unwrap();
+        assert!(
+            fix.contains("perf_event_mlock_kb=512") && fix.contains("cap_ipc_lock"),
+            "{fix}"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use rprof_events::cpus;
 use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_launch::procfs::Procfs;
-use rprof_perf_event::Limits;
+use rprof_perf_event::{Capability, Limits};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) user: Option<u32>,
     /// Effective capabilities, one bit each.
     pub(super) capabilities: u64,
+    /// Capability that lifts the limits on this kernel.
+    pub(super) lifts_limits: Capability,
     /// Mode of rprof's file if it has capabilities (`setcap`), for everyone who may execute it.
     pub(super) capable_file: Option<u32>,
     /// Seccomp mode: 0 none, 1 strict, 2 filter.
@@ -65,6 +67,7 @@ impl Facts {
             capabilities: (field(&status, "CapEff:"))
                 .and_then(|caps| u64::from_str_radix(caps.first()?, 16).ok())
                 .unwrap_or(0),
+            lifts_limits: Capability::of_this_kernel(),
             capable_file: capable_file(Path::new("/proc/self/exe")),
             seccomp: field(&status, "Seccomp:").and_then(|mode| mode.first()?.parse().ok()),
             in_user_namespace: line("/proc/self/uid_map").is_some_and(|map| !is_whole(&map)),

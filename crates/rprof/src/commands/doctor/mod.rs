@@ -3,17 +3,17 @@
 //! ```text
 //!   Facts (settings, limits, rights, from files) -----+
 //!                                                     +--> checks: each with a state and a fix
-//!   Tries (perf_event_open, really called) -----------+
+//!   Tries (recordings, really opened) ----------------+
 //! ```
 //!
-//! Settings do not show seccomp filters and security modules. So rprof tries each operation; the
-//! settings explain the result.
+//! Settings do not show seccomp filters and security modules. So rprof opens what `rprof record` opens;
+//! the settings explain the result.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `diagnosis` | checks and their states |
 //! | `facts` | settings, limits and privileges, read from files |
-//! | `tries` | events opened as a test |
+//! | `tries` | recordings opened as a test |
 //! | `checks` | conclusions and remedies |
 
 mod checks;
@@ -31,6 +31,7 @@ use crate::Outcome;
 use crate::cli::{DoctorArgs, HeaderFormat};
 use crate::terminal::output::write_to;
 use crate::terminal::wants_color;
+use crate::wording::messages::Failure;
 use diagnosis::{Check, Diagnosis, State};
 use facts::Facts;
 use tries::Tries;
@@ -39,7 +40,7 @@ const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
-    let found = diagnose();
+    let found = diagnose()?;
     write_to(Path::new("-"), |out| {
         match args.format {
             HeaderFormat::Text => write_text(&found, wants_color(args.color), out)?,
@@ -53,15 +54,15 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     Ok(u8::from(!found.can_record))
 }
 
-fn diagnose() -> Diagnosis {
-    let (facts, tries) = (Facts::read(), Tries::make());
-    judge(&facts, &tries)
+fn diagnose() -> Result<Diagnosis, Failure> {
+    let (facts, tries) = (Facts::read(), Tries::make()?);
+    Ok(judge(&facts, &tries))
 }
 
 fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     Diagnosis {
         checks: checks::all(facts, tries),
-        can_record: tries.own_user.is_ok() && tries.stacks.is_ok() && tries.ring.is_ok(),
+        can_record: tries.own_user.is_ok() && tries.stacks.is_ok() && tries.rings.is_ok(),
     }
 }
 

@@ -1,12 +1,16 @@
-//! Events opened as a test.
+//! Recordings opened as a test.
 
-use rprof_perf_event::{Errno, PerfFd, Ring};
-use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
-use rprof_sampler::open::ring_sizes::UNPRIVILEGED;
-use std::os::fd::AsFd;
+use rprof_events::Event;
+use rprof_launch::Target;
+use rprof_perf_event::Errno;
+use rprof_sampler::{Feature, Probe, SessionBuilder};
 
-/// Results of opening events. None of them samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use crate::cli::SamplingArgs;
+use crate::messages::Failure;
+use crate::record::session;
+
+/// Results of opening recordings. None of them samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tries {
     /// This process, user-mode code.
     pub(super) own_user: Result<(), Errno>,
@@ -14,59 +18,34 @@ pub(super) struct Tries {
     pub(super) own_kernel: Result<(), Errno>,
     /// The whole first CPU.
     pub(super) system: Result<(), Errno>,
-    /// This process with callchains, and with kernel code if allowed.
+    /// This process with call stacks, and with kernel code if allowed.
     pub(super) stacks: Result<(), Errno>,
     /// Hardware CPU cycles.
     pub(super) cycles: Result<(), Errno>,
-    /// A ring buffer of the size that unprivileged recording uses.
-    pub(super) ring: Result<(), Errno>,
+    /// Bytes of both ring buffers of a CPU.
+    pub(super) rings: Result<usize, Errno>,
+    /// Features that the kernel lacks.
+    pub(super) lacks: Vec<Feature>,
 }
-
-/// Value of both PERF_COUNT_SW_CPU_CLOCK and PERF_COUNT_HW_CPU_CYCLES.
-const FIRST_OF_ITS_KIND: u64 = 0;
 
 impl Tries {
-    pub(super) fn make() -> Tries {
-        let first_cpu = rprof_events::cpus::online()
-            .ok()
-            .and_then(|cpus| cpus.first().copied());
-        let user = attr(EventKind::SOFTWARE, true);
-        let kernel = attr(EventKind::SOFTWARE, false);
-        let own = |attr: &Attr| PerfFd::open(attr, 0, None).map(drop);
-        let own_kernel = own(&kernel);
-        let mut stacks = if own_kernel.is_ok() {
-            kernel.clone()
-        } else {
-            user.clone()
-        };
-        stacks.sample_type |= SampleType::CALLCHAIN;
-        let mut cycles = user.clone();
-        cycles.kind = EventKind::HARDWARE;
-        let ring = || {
-            let fd = PerfFd::open(&user, 0, None)?;
-            Ring::map(fd.as_fd(), UNPRIVILEGED.samples).map(drop)
-        };
-        Tries {
-            own_user: own(&user),
+    /// Opens what `rprof record` opens without flags, part by part.
+    pub(super) fn make() -> Result<Tries, Failure> {
+        let args = SamplingArgs::defaults()?;
+        let clock = |stacks| Ok::<_, Failure>(session(&args, stacks)?.event(Event::cpu_clock()));
+        let probe = |builder: SessionBuilder| -> Result<Probe, Failure> { Ok(builder.probe()?) };
+        let own_kernel = probe(clock(false)?)?.events;
+        let stacks = probe(clock(true)?.exclude_kernel(own_kernel.is_err()))?;
+        let cycles = session(&args, false)?.event(Event::cycles());
+        let system = clock(false)?.configure(|options| options.target = Target::System);
+        Ok(Tries {
+            own_user: probe(clock(false)?.exclude_kernel(true))?.events,
             own_kernel,
-            system: PerfFd::open(&kernel, -1, Some(first_cpu.unwrap_or(0))).map(drop),
-            stacks: own(&stacks),
-            cycles: own(&cycles),
-            ring: ring(),
-        }
-    }
-}
-
-fn attr(kind: EventKind, user_only: bool) -> Attr {
-    let mut flags = AttrFlags::DISABLED | AttrFlags::FREQ;
-    flags.set(AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV, user_only);
-    Attr {
-        kind,
-        config: FIRST_OF_ITS_KIND,
-        // The lowest frequency, which no limit forbids.
-        period_or_freq: 1,
-        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
-        flags,
-        ..Attr::default()
+            system: probe(system)?.events,
+            stacks: stacks.events,
+            cycles: probe(cycles.exclude_kernel(true))?.events,
+            rings: stacks.rings,
+            lacks: stacks.lacks,
+        })
     }
 }

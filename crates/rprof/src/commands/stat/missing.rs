@@ -1,7 +1,8 @@
 //! Reports events that could not be counted.
 
 use rprof_counting::{EventState, Part, Per};
-use rprof_perf_event::errno::is_missing_event;
+use rprof_perf_event::errno::is_refusal;
+use rprof_perf_event::{Capability, ErrnoText, OpenEventError, Remedy};
 
 use super::job::Job;
 use super::reasons::reason;
@@ -35,18 +36,49 @@ pub(super) fn explain(job: &Job, measured: &Measured) {
     }
 }
 
+/// Returns true if nothing was counted because this user may not count.
+pub(super) fn is_forbidden(side: &Side) -> bool {
+    let is_counted = side.events.iter().any(|event| event.state.is_counted());
+    let is_refused = side.events.iter().any(|event| match &event.state {
+        EventState::Refused(error) => is_refusal(error.errno),
+        _ => false,
+    });
+    is_refused && !is_counted
+}
+
 fn lines(side: &Side) -> Vec<String> {
     let mut lines: Vec<String> = side.notices.iter().map(ToString::to_string).collect();
     let (mut absent, mut hidden) = (Vec::new(), Vec::new());
+    let mut refused: Vec<(&OpenEventError, Vec<&str>)> = Vec::new();
     for event in &side.events {
         match &event.state {
-            EventState::Refused(error) if is_missing_event(error.errno) => {
+            EventState::Refused(error) if matches!(error.remedy, Remedy::NoSuchEvent { .. }) => {
                 absent.push(event.name.as_str());
+            }
+            EventState::Refused(error) if event.event.cpus().is_none() => {
+                let same = |(other, _): &&mut (&OpenEventError, _)| {
+                    (other.errno, &other.remedy) == (error.errno, &error.remedy)
+                };
+                match refused.iter_mut().find(same) {
+                    Some((_, names)) => names.push(&event.name),
+                    None => refused.push((error.as_ref(), vec![&event.name])),
+                }
             }
             EventState::KernelOnly { .. } => hidden.push(event.event.describe()),
             EventState::Counted => {}
             _ => lines.push(format!("not counted: `{}`: {}", event.name, reason(event))),
         }
+    }
+    for (error, names) in refused {
+        lines.push(match names.as_slice() {
+            [name] => format!("not counted: `{name}`: {error}"),
+            names => format!(
+                "not counted: `{}`: {}. {}",
+                names.join("`, `"),
+                ErrnoText(error.errno),
+                error.remedy
+            ),
+        });
     }
     if !absent.is_empty() {
         lines.push(format!(
@@ -58,8 +90,9 @@ fn lines(side: &Side) -> Vec<String> {
     if !hidden.is_empty() {
         lines.push(format!(
             "not available: {}: kernel events need `sysctl kernel.perf_event_paranoid=1` or \
-             CAP_PERFMON",
-            hidden.join(", ")
+             {}",
+            hidden.join(", "),
+            Capability::of_this_kernel()
         ));
     }
     for (index, event) in side.events.iter().enumerate() {

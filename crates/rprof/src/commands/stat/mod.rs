@@ -80,9 +80,17 @@ pub(crate) fn run(args: &StatArgs) -> Outcome {
 
 /// Returns the exit status of the command or the comparison.
 fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8 {
+    let is_forbidden = measured.sides.iter().any(missing::is_forbidden);
     let Some(comparison) = comparison else {
-        return measured.last_status.map_or(0, exit_status);
+        // As in perf stat, a user who may not count gets no success.
+        return match measured.last_status.map_or(0, exit_status) {
+            0 => u8::from(is_forbidden),
+            failure => failure,
+        };
     };
+    if is_forbidden {
+        return 1;
+    }
     if measured.sides.iter().any(|side| !side.left_out.is_empty()) {
         return 1;
     }

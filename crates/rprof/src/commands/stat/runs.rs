@@ -189,7 +189,9 @@ fn one_run(
         }
     }
     if side.passes.len() < 2 {
-        return counted(job, signals, &mut session, on_interval);
+        let run = counted(job, signals, &mut session, on_interval);
+        side.notices.extend(session.late_notices());
+        return run;
     }
     drop(session);
     in_passes(job, signals, side)

@@ -93,7 +93,8 @@ impl Live {
             }
         };
         if !args.sampling.quiet && output == CommandOutput::Stderr {
-            for step in recording.degradations() {
+            let steps = recording.degradations();
+            for step in remedies::worth_saying(steps, args.sampling.verbose) {
                 say(remedies::of_step(step));
             }
         }
