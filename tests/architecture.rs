@@ -4,12 +4,15 @@
 //! - The files of a crate do not import each other in a circle.
 //! - Every name in backticks in ARCHITECTURE.md exists.
 //! - Comments and documents stay below a limit of hard expressions.
+//! - A crate is published with its texts and without files or dependencies that a package lacks.
 //! - The repository has fewer than [`MAX_TRACKED_FILES`] files.
 
 #[path = "architecture/circles.rs"]
 mod circles;
 #[path = "architecture/names.rs"]
 mod names;
+#[path = "architecture/packages.rs"]
+mod packages;
 #[path = "architecture/plain_english.rs"]
 mod plain_english;
 
@@ -167,6 +170,59 @@ fn names_in_backticks_exist() {
     assert!(all.len() > 100, "{} names", all.len());
     let unknown: Vec<&&str> = all.iter().filter(|name| !known.has(name)).collect();
     assert!(unknown.is_empty(), "names that do not exist: {unknown:#?}");
+}
+
+#[test]
+fn crates_can_be_published() {
+    let manifests: Vec<(String, String)> = crates()
+        .into_iter()
+        .map(|name| {
+            let manifest = read(format!("crates/{name}/Cargo.toml"));
+            (name, manifest)
+        })
+        .collect();
+    let (private, published): (Vec<_>, Vec<_>) = manifests
+        .into_iter()
+        .partition(|(_, manifest)| packages::is_private(manifest));
+    let private: Vec<String> = private.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(private, ["testing"]);
+    let mut found = Vec::new();
+    for (name, manifest) in &published {
+        let folder = root().join("crates").join(name);
+        let mut faults = packages::faults(manifest, &dependencies(manifest), &private);
+        if !folder.join("README.md").exists() {
+            faults.push("no README.md".to_owned());
+        }
+        faults.extend(packages::outside_files(&folder));
+        found.extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));
+    }
+    assert!(published.len() > 30, "{} crates", published.len());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn workspace_names_versions_of_published_crates_alone() {
+    let manifest = read("Cargo.toml");
+    let value = |line: &str, key: &str| {
+        let (_, rest) = line.split_once(&format!("{key} = \""))?;
+        Some(rest.split('"').next()?.to_owned())
+    };
+    let version = manifest.lines().find_map(|line| match line {
+        line if line.starts_with("version = ") => value(line, "version"),
+        _ => None,
+    });
+    let own: Vec<&str> = (manifest.lines())
+        .filter(|line| line.starts_with("rprof-") && line.contains("path = \"crates/"))
+        .collect();
+    assert!(own.len() > 30, "{} crates", own.len());
+    for line in own {
+        // Cargo leaves a dev-dependency without a version out of a package.
+        let expected = match line.starts_with("rprof-testing ") {
+            true => None,
+            false => version.clone(),
+        };
+        assert_eq!(value(line, "version"), expected, "{line}");
+    }
 }
 
 #[test]

@@ -3,10 +3,9 @@
 //! Blocks of ```` ```sh ```` run page by page, in one shell that ends at the first failure. A block of
 //! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Here, c, needs};
+use crate::support::{Here, needs};
 
 /// One command block of a page, with the lines that the page shows of its output.
 struct Step {
@@ -14,7 +13,7 @@ struct Step {
     shown: Vec<String>,
 }
 
-fn repository() -> PathBuf {
+pub(super) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -147,99 +146,4 @@ fn code_made_at_run_time_has_names_as_the_page_says() {
 fn a_build_keeps_its_profile_as_the_page_says() {
     needs!(PerfEvents);
     follow("ci.md");
-}
-
-#[test]
-fn the_action_keeps_graph_and_status() {
-    needs!(PerfEvents);
-    let here = Here::new();
-    let action = here
-        .command(repository().join(".ci/action"))
-        .env("INPUT_RPROF", env!("CARGO_BIN_EXE_rprof"))
-        .env(
-            "INPUT_COMMAND",
-            "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exit 5",
-        )
-        .env("INPUT_OPTIONS", "-F 4999 --no-inherit")
-        .env("INPUT_OUTPUT", "graph.svg")
-        .env("RUNNER_ENVIRONMENT", "self-hosted")
-        .env("GITHUB_OUTPUT", "output")
-        .env("GITHUB_STEP_SUMMARY", "summary");
-    action.ok();
-    let read = |name: &str| std::fs::read_to_string(here.path(name)).expect(name);
-    assert_eq!(read("output"), "status=5\nflamegraph=graph.svg\n");
-    assert!(read("graph.svg").contains("</svg>"));
-    let summary = read("summary");
-    assert!(
-        summary.starts_with("### Top functions\n\n```text\n# event "),
-        "{summary}"
-    );
-    assert!(summary.ends_with("\n```\n"), "{summary}");
-}
-
-#[test]
-fn the_action_compares_two_commands_and_keeps_the_comment() {
-    needs!(PerfEvents);
-    let here = Here::new();
-    let knob = c("knob.c");
-    let with = |seconds: &str| format!("{} {seconds}", knob.display());
-    let action = here
-        .command(repository().join(".ci/action"))
-        .env("INPUT_RPROF", env!("CARGO_BIN_EXE_rprof"))
-        .env("INPUT_COMMAND", &with("0.4 0.1 0.1"))
-        .env("INPUT_AGAINST", &with("0.1 0.1 0.1"))
-        .env("INPUT_RUNS", "2")
-        .env("INPUT_OPTIONS", "--noise 5%")
-        .env("INPUT_OUTPUT", "graph.svg")
-        .env("RUNNER_ENVIRONMENT", "self-hosted")
-        .env("GITHUB_OUTPUT", "output")
-        .env("GITHUB_STEP_SUMMARY", "summary");
-    let run = action.ok();
-    run.says("::error title=gate");
-    let read = |name: &str| std::fs::read_to_string(here.path(name)).expect(name);
-    assert_eq!(
-        read("output"),
-        "status=3\nflamegraph=graph.svg\ncomment=comment.md\n"
-    );
-    assert!(read("graph.svg").contains("</svg>"));
-    assert!(read("comment.md").starts_with("<!-- rprof-gate gate -->\n**REGRESSED"));
-    assert!(read("summary").contains("knob&#95;f"));
-}
-
-/// A program in place of rprof, which keeps its arguments and writes what `-o` names.
-const ARGUMENTS: &str = r#"#!/bin/sh
-[ "$1" = doctor ] && exit 0
-printf '<%s>' "$@" >>arguments
-while [ "$1" != -- ] && [ $# -gt 0 ]; do
-    [ "$1" = -o ] && echo x >"$2"
-    shift
-done
-"#;
-
-#[test]
-fn the_action_takes_options_as_words_and_no_output_of_two_lines() {
-    let here = Here::new();
-    std::fs::write(here.path("fake"), ARGUMENTS).unwrap();
-    std::fs::set_permissions(here.path("fake"), PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::write(here.path("foo1"), "").unwrap();
-    let read = |name: &str| std::fs::read_to_string(here.path(name)).unwrap_or_default();
-    let action = |variable: &str, value: &str| {
-        for name in ["arguments", "output"] {
-            std::fs::remove_file(here.path(name)).ok();
-        }
-        here.command(repository().join(".ci/action"))
-            .env("INPUT_RPROF", "./fake")
-            .env("INPUT_COMMAND", "true")
-            .env(variable, value)
-            .env("RUNNER_ENVIRONMENT", "self-hosted")
-            .env("GITHUB_OUTPUT", "output")
-            .env("GITHUB_STEP_SUMMARY", "summary")
-    };
-    action("INPUT_OPTIONS", "--symbol foo* *\n-F 99").ok();
-    let arguments = read("arguments");
-    let words = "<--symbol><foo*><*><-F><99><--><sh><-c><true>";
-    assert!(arguments.contains(words), "{arguments}");
-    let run = action("INPUT_OUTPUT", "a.svg\nstatus=0").exits(1);
-    run.prints("::error::");
-    assert_eq!(read("arguments") + &read("output"), "");
 }

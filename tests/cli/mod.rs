@@ -1,5 +1,6 @@
-//! Help, lists, diagnosis and demo.
+//! Help, lists, diagnosis, demo, guide and the action for CI.
 
+mod action;
 mod cargo;
 mod demo;
 mod doctor;

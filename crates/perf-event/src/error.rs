@@ -111,17 +111,15 @@ impl Remedy {
     ) -> Remedy {
         let event = || event.to_owned();
         let refused = errno::is_refusal(errno) || errno == Errno::NOSYS;
+        // The paranoid setting itself causes EACCES, never ENOSYS.
+        let unexplained = errno == Errno::NOSYS || !limits.explains(attr, by_cpu);
+        if refused && limits.seccomp && unexplained {
+            return Remedy::SeccompFilter;
+        }
+        if let Some((part, obstacle)) = AttrPart::blamed(attr, errno, limits) {
+            return Remedy::Part { part, obstacle };
+        }
         match errno {
-            // The paranoid setting itself causes EACCES, never ENOSYS.
-            _ if refused
-                && limits.seccomp
-                && (errno == Errno::NOSYS || !limits.explains(attr, by_cpu)) =>
-            {
-                Remedy::SeccompFilter
-            }
-            _ if let Some((part, obstacle)) = AttrPart::blamed(attr, errno, limits) => {
-                Remedy::Part { part, obstacle }
-            }
             Errno::ACCESS | Errno::PERM if by_cpu => Remedy::WholeCpus {
                 paranoid: limits.paranoid,
             },

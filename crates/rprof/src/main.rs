@@ -15,6 +15,11 @@ use std::process::ExitCode;
 use cli::{Cli, Command};
 use wording::messages::Failure;
 
+/// musl's allocator has one lock for all threads, which reading commands wait for.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::from_arguments();
     recording::signals::survive_file_size_limit();

@@ -153,7 +153,8 @@ impl OverflowSignals {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let left = left.map(|left| libc::timespec {
-                tv_sec: libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX),
+                // musl's `time_t` is deprecated until its width is the kernel's everywhere.
+                tv_sec: i32::try_from(left.as_secs()).unwrap_or(i32::MAX).into(),
                 tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
             });
             let timeout = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
