@@ -10,6 +10,7 @@ mod framehop;
 mod fuzz_corpus;
 mod handed_frames;
 mod hostile;
+mod i386;
 mod image;
 mod process;
 mod prologues;
