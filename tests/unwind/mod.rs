@@ -5,6 +5,7 @@ mod agreement_with_perf;
 mod assembly;
 mod deep_stacks;
 mod go;
+mod i386;
 mod paths;
 mod runtimes;
 mod short_copies;
