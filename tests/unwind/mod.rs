@@ -6,6 +6,7 @@ mod assembly;
 mod deep_stacks;
 mod edges;
 mod go;
+mod i386;
 mod paths;
 mod runtimes;
 mod short_copies;

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::support::{CallTree, Here, Language, folded, generated, needs, truth_seconds};
 
 /// Compiler, flags, and stack depth of a program.
-struct Variant {
+pub(super) struct Variant {
     name: &'static str,
     language: Language,
     flags: &'static [&'static str],
@@ -126,6 +126,33 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
+/// Programs for i386.
+pub(super) const fn i386() -> [Variant; 6] {
+    const OMITTED: &str = "-fomit-frame-pointer";
+    [
+        c("i386 -O0", 60, &["-m32", "-O0"]),
+        c("i386 -O2", 40, &["-m32", "-O2", OMITTED]),
+        c("i386 -O3, deep", 400, &["-m32", "-O3", OMITTED]),
+        c("i386 -O2, static", 60, &["-m32", "-O2", OMITTED, "-static"]),
+        c(
+            "i386 -O2, no PIE",
+            60,
+            &["-m32", "-O2", OMITTED, "-no-pie", "-fno-pie"],
+        ),
+        // No call frame information in the program itself.
+        c(
+            "i386 -O2, frame pointers",
+            60,
+            &[
+                "-m32",
+                "-O2",
+                "-fno-omit-frame-pointer",
+                "-fno-asynchronous-unwind-tables",
+            ],
+        ),
+    ]
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     samples: u64,
@@ -233,14 +260,25 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
     );
 }
 
+/// Options of `record`, and arguments of a program.
+fn effort() -> (&'static str, String) {
+    match truth_seconds() {
+        Some(seconds) => ("-F max", format!("{seconds} 500")),
+        None => ("-F 4999", "0.4 500".into()),
+    }
+}
+
+/// Asserts that every complete stack of a program is the true one.
+pub(super) fn check_tree(variant: &Variant) {
+    let (options, seconds) = effort();
+    check(variant, options, &seconds);
+}
+
 #[test]
 fn every_complete_stack_is_the_true_one() {
     needs!(PerfEvents, Cxx);
     let long = truth_seconds();
-    let (options, seconds) = match &long {
-        Some(seconds) => ("-F max", format!("{seconds} 500")),
-        None => ("-F 4999", "0.4 500".into()),
-    };
+    let (options, seconds) = effort();
     for variant in &FEW {
         check(variant, options, &seconds);
     }

@@ -134,6 +134,7 @@ impl ImageLookup {
                         self.known_here(build_id, Reason::ForeignVdso)?;
                         Ok(ImageKey::vdso().with_build_id(build_id))
                     }
+                    ImageKind::Vdso32 => Err(Reason::ForeignVdso),
                     ImageKind::Memfd => Err(Reason::JitWithoutMap),
                     ImageKind::Heap | ImageKind::Stack => Err(Reason::AnonymousMemory),
                     _ => Err(Reason::SpecialMapping),

@@ -17,9 +17,6 @@ use crate::location::CodeRegion;
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 
-/// `PERF_SAMPLE_REGS_ABI_64`.
-const ABI_64: u64 = 2;
-
 /// Maximum number of frames of a stack, as many as a record can hold.
 const MAX_FRAMES: usize = 8_000;
 
@@ -49,6 +46,7 @@ impl<'a> Unwinding<'a> {
         let arch = match arch.as_deref().unwrap_or(std::env::consts::ARCH) {
             "x86_64" => Arch::X86_64,
             "aarch64" | "arm64" => Arch::Aarch64,
+            "i386" | "i486" | "i586" | "i686" | "x86" => Arch::X86,
             _ => return None,
         };
         let images = index.timeline.images();
@@ -117,7 +115,7 @@ impl Stacks {
     }
 
     /// Returns a sample's callchain, leaf first, with markers. Returns `None` without a stack dump,
-    /// and for 32-bit processes. `map` must be the mappings of `state`.
+    /// and for 32-bit processes of ARM. `map` must be the mappings of `state`.
     pub(crate) fn unwind(
         &mut self,
         shared: &Unwinding<'_>,
@@ -126,13 +124,11 @@ impl Stacks {
         (map, state): (MapView<'_>, MapState),
     ) -> Option<(&[u64], StackEnd)> {
         let (registers, dump) = (sample.regs_user()?, sample.stack_user()?);
-        if registers.abi != ABI_64 {
-            return None;
-        }
+        let arch = shared.arch.of_sample(registers.abi)?;
         self.values.clear();
         self.values.extend(registers.iter().map(|(_, value)| value));
         let mask = attr.sample_regs_user;
-        let registers = Registers::from_perf(shared.arch, mask, &self.values)?;
+        let registers = Registers::from_perf(arch, mask, &self.values)?;
         let bytes = dump.bytes.to_cow();
         let dump = StackDump::new(registers.sp(), &bytes);
         let code = Code {

@@ -24,7 +24,7 @@
 //! | [`notes`] | build-ids of ELF files and of bare notes |
 //! | [`patience`] | [`PatientCalls`]: reads with a timeout |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
-//! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
+//! | [`vdso`] | copies of the vdso, and its predecessor, the vsyscall page |
 //! | [`kcore`] | code of the running kernel, from memory |
 //! | [`kernel`] | build-ids of the running kernel and its modules, and module addresses |
 //! | [`reason`] | [`Reason`]: why an address has no name |
@@ -72,4 +72,4 @@ pub use regular_file::{LastLink, LocatedFile, RegularFile};
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};
 pub use rprof_records::BuildId;
 pub use segments::{Segment, Segments};
-pub use vdso::{vdso_image, vsyscall};
+pub use vdso::{vdso_image, vdso_of_process, vsyscall};

@@ -1,5 +1,9 @@
 //! The vdso: an ELF image without a file, mapped by the kernel into every process.
 
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
 /// Maximum length in bytes. Real ones have one to three pages.
 const MAX_LEN: usize = 1 << 20;
 
@@ -19,6 +23,18 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     // [vdso]. It maps the vdso once at exec, read-only, and nothing in this process unmaps it.
     let bytes = unsafe { std::slice::from_raw_parts(start as *const u8, len) };
     Some(bytes.to_vec())
+}
+
+/// Returns a copy of a process's vdso, mapped at these addresses. `None` if its memory is unreadable.
+///
+/// For 32-bit programs, since this process has only its own: see [`vdso_image`].
+#[must_use]
+pub fn vdso_of_process(pid: u32, range: Range<u64>) -> Option<Vec<u8>> {
+    let len = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+    let mut bytes = vec![0; (len <= MAX_LEN).then_some(len)?];
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_exact_at(&mut bytes, range.start).ok()?;
+    bytes.starts_with(b"\x7fELF").then_some(bytes)
 }
 
 /// Returns the function and offset at an address of the vsyscall page of x86-64, which is fixed and
@@ -62,6 +78,23 @@ mod tests {
         assert_eq!(vsyscall(0xffff_ffff_ff60_0c00), None);
         assert_eq!(vsyscall(0xffff_ffff_ff5f_ffff), None);
         assert_eq!(vsyscall(u64::MAX), None);
+    }
+
+    #[test]
+    fn vdso_of_a_process_is_its_own() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else {
+            return;
+        };
+        let (low, high) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let hex = |text| u64::from_str_radix(text, 16).unwrap();
+        let range = hex(low)..hex(high);
+        let pid = std::process::id();
+        assert_eq!(vdso_of_process(pid, range.clone()), vdso_image());
+        // Past its end, another image or nothing is mapped.
+        assert_eq!(vdso_of_process(pid, range.start + 1..range.end), None);
+        assert_eq!(vdso_of_process(pid, 0..4096), None);
+        assert_eq!(vdso_of_process(pid, 0..u64::MAX), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rprof_records::{BuildId, Mapped, MmapIdentity, ProcessEvent};
 
 use crate::huge_pages;
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
-use crate::image::{Image, ImageIdentity, ImageTable, Side};
+use crate::image::{Image, ImageIdentity, ImageTable, Side, image_name};
 use crate::mapping::Mapping;
 use crate::names::NameTable;
 use crate::process::ProcessTable;
@@ -386,11 +386,16 @@ impl ProcessMapBuilder {
         if new.len == 0 {
             return;
         }
+        let end = new.start.saturating_add(new.len);
+        let path = match side {
+            Side::User => image_name(new.path, end),
+            Side::Kernel | Side::KernelSymbol => new.path,
+        };
         let mapping = Mapping {
             start: new.start,
-            end: new.start.saturating_add(new.len),
+            end,
             file_offset: new.file_offset,
-            image: self.images.intern(side, new.path, new.identity),
+            image: self.images.intern(side, path, new.identity),
             executable: new.executable,
             since: time,
         };

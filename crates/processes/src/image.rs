@@ -75,6 +75,8 @@ pub enum ImageKind {
     KernelSymbol,
     /// `[vdso]`.
     Vdso,
+    /// `[vdso]` of a 32-bit program, named `[vdso32]` as by perf.
+    Vdso32,
     /// `[vsyscall]`.
     Vsyscall,
     /// `[heap]`.
@@ -92,6 +94,19 @@ pub enum ImageKind {
 
 const DELETED: &[u8] = b" (deleted)";
 
+const VDSO_32: &[u8] = b"[vdso32]";
+
+/// Returns the name of the image in a user mapping that ends at `end`.
+///
+/// It is the recorded path, except for the vdso of 32-bit programs: the kernel names it like that of
+/// 64-bit programs, but maps only this one below 4 GiB.
+pub fn image_name(path: &[u8], end: u64) -> &[u8] {
+    match path {
+        b"[vdso]" if end <= 1 << 32 => VDSO_32,
+        _ => path,
+    }
+}
+
 impl ImageKind {
     /// Returns the kind of a user-space name.
     pub fn of_user(path: &[u8]) -> Self {
@@ -101,6 +116,7 @@ impl ImageKind {
             b"" | b"//anon" | b"/dev/zero" => Self::Anonymous,
             b"[vsyscall]" => Self::Vsyscall,
             b"[heap]" => Self::Heap,
+            VDSO_32 => Self::Vdso32,
             _ if name.starts_with(b"[vdso") => Self::Vdso,
             _ if name.starts_with(b"[stack") => Self::Stack,
             _ if name.starts_with(b"[anon")
@@ -283,6 +299,9 @@ mod tests {
             (&b"/usr/bin/cat"[..], ImageKind::File),
             (b"/tmp/a (deleted)", ImageKind::Deleted),
             (b"[vdso]", ImageKind::Vdso),
+            (image_name(b"[vdso]", 0xf7fc_9000), ImageKind::Vdso32),
+            (image_name(b"[vdso]", 0x7fff_f7fc_9000), ImageKind::Vdso),
+            (image_name(b"/bin/vdso", 0x8000), ImageKind::File),
             (b"[vsyscall]", ImageKind::Vsyscall),
             (b"[heap]", ImageKind::Heap),
             (b"[stack]", ImageKind::Stack),

@@ -82,7 +82,7 @@ mod view;
 
 pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
-pub use image::{Image, ImageIdentity, ImageKind};
+pub use image::{Image, ImageIdentity, ImageKind, image_name};
 pub use live::{
     Images, LiveMap, LiveMapping, LiveProcesses, MappingRecord, NamedImages, Records, Retain,
     find as find_live,

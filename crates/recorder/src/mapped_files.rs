@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rprof_image::{FileIdentity, MappedFile};
-use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
+use rprof_processes::{Image, ImageIdentity, ImageKind, Pid, image_name};
 use rprof_records::Mapped;
 
 #[derive(Clone, Debug)]
@@ -15,13 +15,14 @@ pub(crate) struct MappedImage {
 
 impl MappedImage {
     pub(crate) fn new(map: &Mapped<'_>) -> MappedImage {
+        let path = image_name(&map.path, map.end());
         MappedImage {
             pid: Pid(map.pid),
             range: map.start..map.end(),
             image: Image {
-                path: (*map.path).into(),
+                path: path.into(),
                 identity: map.identity.map_or(ImageIdentity::PathOnly, Into::into),
-                kind: ImageKind::of_user(&map.path),
+                kind: ImageKind::of_user(path),
             },
         }
     }

@@ -7,7 +7,7 @@
 use crate::frames::{Frames, Symbol};
 use std::sync::Arc;
 
-const TRAMPOLINES: [(&str, &[u8]); 3] = [
+const TRAMPOLINES: [(&str, &[u8]); 5] = [
     // mov rax, 15; syscall. glibc, and musl with a 32-bit move.
     ("__restore_rt", &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5]),
     ("__restore_rt", &[0xb8, 15, 0, 0, 0, 0x0f, 5]),
@@ -15,6 +15,13 @@ const TRAMPOLINES: [(&str, &[u8]); 3] = [
     (
         "__kernel_rt_sigreturn",
         &[0x68, 0x11, 0x80, 0xd2, 1, 0, 0, 0xd4],
+    ),
+    // mov eax, 173; int 0x80. The vdso of i386.
+    ("__kernel_rt_sigreturn", &[0xb8, 173, 0, 0, 0, 0xcd, 0x80]),
+    // pop eax; mov eax, 119; int 0x80. The same, for handlers without SA_SIGINFO.
+    (
+        "__kernel_sigreturn",
+        &[0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80],
     ),
 ];
 
@@ -44,6 +51,10 @@ mod tests {
         let glibc = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, 0x0f, 0x1f];
         assert_eq!(name(&glibc).as_deref(), Some("__restore_rt"));
         assert_eq!(name(&glibc[..8]), None);
+        let i386 = [0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80];
+        assert_eq!(name(&i386).as_deref(), Some("__kernel_sigreturn"));
+        let i386 = [0xb8, 173, 0, 0, 0, 0xcd, 0x80];
+        assert_eq!(name(&i386).as_deref(), Some("__kernel_rt_sigreturn"));
         assert_eq!(name(&[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 5]), None);
         assert!(
             TRAMPOLINES

@@ -47,6 +47,8 @@ pub enum Need {
     Oracles,
     /// An assembler for x86-64.
     X86Assembler,
+    /// 32-bit programs for x86, and a C compiler for them.
+    I386,
     /// An x86-64 processor. Its absence is never a failure: see [`inapplicable`].
     X86_64,
     /// A program on `PATH` whose `--version` succeeds.
@@ -76,6 +78,7 @@ impl fmt::Display for Need {
             Need::Oracles => "what .ci/oracles installs",
             Need::Go => "go, in PATH or below /usr/lib/go-*",
             Need::X86Assembler => "x86-64, and as",
+            Need::I386 => "32-bit programs, and a C compiler for them (gcc-multilib)",
             Need::X86_64 => "x86-64",
             Need::Tracepoints => {
                 "tracefs, mounted and readable (mount -t tracefs tracefs /sys/kernel/tracing)"
@@ -102,6 +105,7 @@ pub fn has(need: Need) -> bool {
     match need {
         _ if has => {}
         Need::X86_64 => inapplicable(why),
+        Need::I386 if !cfg!(target_arch = "x86_64") => inapplicable(why),
         Need::Oracles if oracles_folder().join("unreachable").is_file() => inapplicable(why),
         _ => skip(why),
     }
@@ -128,6 +132,7 @@ fn look(need: Need) -> bool {
         Need::Go => go().is_some(),
         Need::Oracles => oracles().is_some(),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
+        Need::I386 => compiles_for_i386() && succeeds("/lib/ld-linux.so.2", &["--version"]),
         Need::X86_64 => cfg!(target_arch = "x86_64"),
         Need::Tracepoints => {
             std::fs::read("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok()
@@ -180,6 +185,16 @@ fn succeeds(program: &str, args: &[&str]) -> bool {
 
 fn runs(program: &str) -> bool {
     succeeds(program, &["--version"])
+}
+
+/// Returns true if the C compiler has the start files of 32-bit programs.
+fn compiles_for_i386() -> bool {
+    let mut cc = Command::new(match std::env::var("CC") {
+        Ok(cc) if !cc.is_empty() => cc,
+        _ => "cc".into(),
+    });
+    let found = cc.args(["-m32", "-print-file-name=Scrt1.o"]).output();
+    found.is_ok_and(|found| found.stdout.contains(&b'/'))
 }
 
 /// Returns true if the JVM can write a perf map at exit.

@@ -83,7 +83,7 @@ impl PlainRule {
             .ok_or(Fault::Register(self.cfa_register))?
             .wrapping_add_signed(self.cfa_offset.into());
         let slot = cfa.wrapping_add_signed(self.return_address.into());
-        let return_address = memory.read_u64(slot).ok_or(Fault::Memory(slot))?;
+        let return_address = arch.read_word(memory, slot).ok_or(Fault::Memory(slot))?;
         let sp = registers.sp();
         let own = cfa.wrapping_sub(16);
         let has_frame = self.is_go && registers.frame_pointer() == Some(own);
@@ -97,9 +97,9 @@ impl PlainRule {
         }
         for &(register, offset) in self.saved.iter().take(usize::from(self.count)) {
             let slot = cfa.wrapping_add_signed(offset.into());
-            match memory.read_u64(slot) {
+            match arch.read_word(memory, slot) {
                 Some(value) => registers.set(register, value),
-                None if step::is_popped(slot, sp) => {}
+                None if step::is_popped(arch, slot, sp) => {}
                 None => registers.forget(register),
             }
         }

@@ -5,15 +5,16 @@
 //! decides: a direct call names its target, and the frame below must lie in the target, or in a
 //! function that the target jumps to.
 //!
-//! For x86-64. Indirect calls, procedure linkage tables and code without an image pass the check.
+//! For x86. Indirect calls, procedure linkage tables and code without an image pass the check.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::{Modules, UnwindTable, code};
+use crate::simulate::{is_plt_jump, pushes_own_address};
+use crate::{Arch, Modules, UnwindTable, code};
 
 /// Maximum number of cached answers of one kind.
 const MAX_CACHED: usize = 1 << 14;
@@ -173,6 +174,7 @@ fn find_exits<P: Modules + ?Sized>(
     modules: &P,
     (table, bias): (&UnwindTable, u64),
 ) -> Exits {
+    let arch = table.arch();
     let mut exits = Exits::default();
     let mut seen = FxHashSet::default();
     // Each with the size of the frame in bytes.
@@ -180,12 +182,12 @@ fn find_exits<P: Modules + ?Sized>(
     let mut piece = Piece::default();
     while let Some((mut ip, mut pushed)) = waiting.pop() {
         while seen.insert(ip) {
-            let instruction = piece.decode(ip, modules);
+            let instruction = piece.decode(arch, ip, modules);
             if instruction.is_invalid() || seen.len() > MAX_INSTRUCTIONS {
                 exits.is_open = true;
                 return exits;
             }
-            pushed = pushed_after(&instruction, pushed);
+            pushed = pushed_after(arch, &instruction, pushed);
             let target = instruction.near_branch_target();
             let leaves = || {
                 let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
@@ -194,6 +196,9 @@ fn find_exits<P: Modules + ?Sized>(
             let flow = instruction.flow_control();
             match flow {
                 FlowControl::Next | FlowControl::IndirectCall => {}
+                FlowControl::Call if pushes_own_address(&instruction) => {
+                    pushed = pushed.saturating_add(arch.word_size() as i64);
+                }
                 FlowControl::Call => {
                     // A retpoline returns to an address that it has written itself.
                     let ahead = target.wrapping_sub(instruction.next_ip());
@@ -208,7 +213,7 @@ fn find_exits<P: Modules + ?Sized>(
                 }
                 // With a frame on the stack it goes through a jump table.
                 FlowControl::IndirectBranch => {
-                    exits.is_open |= pushed <= 0 || instruction.is_ip_rel_memory_operand();
+                    exits.is_open |= pushed <= 0 || is_plt_jump(arch, &instruction);
                 }
                 _ => {}
             }
@@ -230,23 +235,28 @@ fn find_exits<P: Modules + ?Sized>(
 }
 
 /// Returns the size in bytes of the frame after an instruction; `pushed` is the size before it.
-fn pushed_after(instruction: &Instruction, pushed: i64) -> i64 {
+fn pushed_after(arch: Arch, instruction: &Instruction, pushed: i64) -> i64 {
+    let word = arch.word_size() as i64;
     let is_stack_pointer = instruction.op_count() > 0
         && instruction.op0_kind() == OpKind::Register
-        && instruction.op0_register() == Register::RSP;
+        && instruction.op0_register() == arch.sp_operand();
     let by = |sign: i64| match instruction.op1_kind() {
-        OpKind::Immediate8to64 | OpKind::Immediate32to64 => {
-            pushed.saturating_add(sign.saturating_mul(instruction.immediate(1) as i64))
+        OpKind::Immediate8to64
+        | OpKind::Immediate32to64
+        | OpKind::Immediate8to32
+        | OpKind::Immediate32 => {
+            let by = arch.signed(instruction.immediate(1));
+            pushed.saturating_add(sign.saturating_mul(by))
         }
         // A variable length, as of `alloca`.
-        _ => pushed.saturating_add(8),
+        _ => pushed.saturating_add(word),
     };
     match instruction.mnemonic() {
         Mnemonic::Leave => 0,
         Mnemonic::Sub if is_stack_pointer => by(1),
         Mnemonic::Add if is_stack_pointer => by(-1),
         // `mov rsp, rbp`: the saved frame pointer remains.
-        Mnemonic::Mov | Mnemonic::Lea if is_stack_pointer => 8,
+        Mnemonic::Mov | Mnemonic::Lea if is_stack_pointer => word,
         Mnemonic::Call => pushed,
         _ => pushed.saturating_sub(instruction.stack_pointer_increment().into()),
     }
@@ -260,7 +270,7 @@ struct Piece {
 }
 
 impl Piece {
-    fn decode<P: Modules + ?Sized>(&mut self, ip: u64, modules: &P) -> Instruction {
+    fn decode<P: Modules + ?Sized>(&mut self, arch: Arch, ip: u64, modules: &P) -> Instruction {
         let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);
         if self.bytes.len().saturating_sub(within(self.start)) < MAX_INSTRUCTION {
             self.start = ip;
@@ -269,6 +279,6 @@ impl Piece {
             self.bytes.truncate(len);
         }
         let bytes = self.bytes.get(within(self.start)..).unwrap_or(&[]);
-        Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
+        Decoder::with_ip(arch.bits(), bytes, ip, DecoderOptions::NONE).decode()
     }
 }

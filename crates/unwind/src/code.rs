@@ -1,5 +1,7 @@
-//! Recognises calls, exits and padding in machine code without call frame information. For x86-64,
-//! unless stated otherwise.
+//! Recognises calls, exits and padding in machine code without call frame information. For x86-64
+//! and i386, unless stated otherwise.
+
+use crate::Arch;
 
 pub(crate) const LEN: usize = 16;
 
@@ -66,7 +68,17 @@ pub(crate) fn is_aarch64_signal_return(code: &[u8]) -> bool {
 ///   `pthread_exit(start(...))`;
 /// - within 16 bytes `mov al, 60` or `mov eax, 60` and `syscall`: exit(2);
 /// - `hlt`, which no user program can execute.
-pub(crate) fn exits(code: &[u8]) -> bool {
+///
+/// On i386 only `hlt`, and exit(2): within 16 bytes `mov eax, 1` or `inc eax`, and `int 0x80`.
+pub(crate) fn exits(arch: Arch, code: &[u8]) -> bool {
+    let start = code.get(..16).unwrap_or(code);
+    let position = |what: &[u8]| start.windows(what.len()).position(|bytes| bytes == what);
+    if arch == Arch::X86 {
+        let number = position(&[0x31, 0xc0, 0x40]).or_else(|| position(&[0xb8, 1, 0, 0, 0]));
+        let syscall = position(&[0xcd, 0x80]);
+        return code.starts_with(&[0xf4])
+            || matches!((number, syscall), (Some(number), Some(syscall)) if number < syscall);
+    }
     let behind = match code {
         [0xf4, ..] => return true,
         [0x89, 0xc7, 0xe8, _, _, _, _, behind @ ..]
@@ -76,29 +88,41 @@ pub(crate) fn exits(code: &[u8]) -> bool {
     if is_padding(behind) {
         return true;
     }
-    let code = code.get(..16).unwrap_or(code);
-    let position = |what: &[u8]| code.windows(what.len()).position(|bytes| bytes == what);
     let number = position(&[0xb0, 60]).or_else(|| position(&[0xb8, 60, 0, 0, 0]));
     let syscall = position(&[0x0f, 0x05]);
     matches!((number, syscall), (Some(number), Some(syscall)) if number < syscall)
 }
 
 /// Returns true if `before` ends with the exit call described in [`exits`].
-pub(crate) fn is_exit(before: &[u8], behind: &[u8]) -> bool {
-    matches!(before, [.., 0x89, 0xc7, 0xe8, _, _, _, _]) && is_padding(behind)
+pub(crate) fn is_exit(arch: Arch, before: &[u8], behind: &[u8]) -> bool {
+    arch == Arch::X86_64
+        && matches!(before, [.., 0x89, 0xc7, 0xe8, _, _, _, _])
+        && is_padding(behind)
 }
 
 /// Detects return addresses that no call has pushed:
 ///
 /// - Go's `goexit` (`nop`, a call, `nop`), the root of goroutine stacks;
-/// - where signal handlers return to: `mov rax, 15`, `syscall`.
-pub(crate) fn synthetic_return(before: &[u8], behind: &[u8]) -> Option<SyntheticReturn> {
+/// - where signal handlers return to: `mov rax, 15`, `syscall`; on i386 `mov eax, 173`, `int 0x80`,
+///   or `pop eax`, `mov eax, 119`, `int 0x80`.
+pub(crate) fn synthetic_return(
+    arch: Arch,
+    before: &[u8],
+    behind: &[u8],
+) -> Option<SyntheticReturn> {
+    let is_signal_return = match arch {
+        Arch::X86 => matches!(
+            behind,
+            [0xb8, 173, 0, 0, 0, 0xcd, 0x80, ..] | [0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80, ..]
+        ),
+        _ => matches!(
+            behind,
+            [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]
+        ),
+    };
     match (before, behind) {
         ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(SyntheticReturn::GoExit),
-        (_, [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]) => {
-            Some(SyntheticReturn::SignalReturn)
-        }
-        _ => None,
+        _ => is_signal_return.then_some(SyntheticReturn::SignalReturn),
     }
 }
 
@@ -116,6 +140,11 @@ pub(crate) fn is_padding(code: &[u8]) -> bool {
             | [0x0f, 0x1f, ..]
             | [0x66, 0x0f, 0x1f, ..]
             | [0x66, 0x90, ..]
+            // i386: lea esi, [esi]
+            | [0x2e, 0x8d, 0x74 | 0xb4, 0x26, ..]
+            | [0x8d, 0x76, 0, ..]
+            | [0x8d, 0x74, 0x26, 0, ..]
+            | [0x8d, 0xb6 | 0xbc | 0xb4, 0x27 | 0x26 | 0, 0, 0, 0, ..]
             | [0x90 | 0xcc | 0xf4, ..]
             | [0x0f, 0x0b, ..]
     )
@@ -173,15 +202,46 @@ mod tests {
     #[test]
     fn ends_of_threads() {
         // musl's __clone: mov edi, eax; xor eax, eax; mov al, 60; syscall; hlt
-        assert!(exits(&[0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 5, 0xf4]));
+        assert!(exits(
+            Arch::X86_64,
+            &[0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 5, 0xf4]
+        ));
         // exit(main(...)), and close(open(...))
-        assert!(exits(&[
-            0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x66, 0x2e, 0x0f, 0x1f
-        ]));
-        assert!(is_exit(&[0, 0x89, 0xc7, 0xe8, 1, 2, 3, 4], &[0x0f, 0x1f]));
-        assert!(!exits(&[0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x48, 0x89, 0xc7]));
-        assert!(!exits(&[0x89, 0xc7, 0x31, 0xc0, 0xc3]));
-        assert!(!exits(&[0x0f, 5, 0xb0, 60]), "the wrong order");
-        assert!(!exits(&[]));
+        assert!(exits(
+            Arch::X86_64,
+            &[0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x66, 0x2e, 0x0f, 0x1f]
+        ));
+        assert!(is_exit(
+            Arch::X86_64,
+            &[0, 0x89, 0xc7, 0xe8, 1, 2, 3, 4],
+            &[0x0f, 0x1f]
+        ));
+        assert!(!exits(
+            Arch::X86_64,
+            &[0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x48, 0x89, 0xc7]
+        ));
+        assert!(!exits(Arch::X86_64, &[0x89, 0xc7, 0x31, 0xc0, 0xc3]));
+        assert!(
+            !exits(Arch::X86_64, &[0x0f, 5, 0xb0, 60]),
+            "the wrong order"
+        );
+        assert!(!exits(Arch::X86_64, &[]));
+    }
+
+    #[test]
+    fn ends_and_signals_of_i386() {
+        // musl's __clone: mov ebx, eax; xor eax, eax; inc eax; int 0x80; hlt
+        let end = [0x89, 0xc3, 0x31, 0xc0, 0x40, 0xcd, 0x80, 0xf4];
+        assert!(exits(Arch::X86, &end) && exits(Arch::X86, &[0xf4]));
+        assert!(!exits(Arch::X86_64, &end));
+        assert!(!exits(Arch::X86, &[0xcd, 0x80, 0x31, 0xc0, 0x40]));
+        assert!(!exits(Arch::X86, &[0xb0, 60, 0x0f, 5]), "of x86-64");
+        let signal = Some(SyntheticReturn::SignalReturn);
+        let plain = [0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80];
+        assert_eq!(synthetic_return(Arch::X86, &[], &plain), signal);
+        assert_eq!(synthetic_return(Arch::X86, &[], &plain[1..]), None);
+        let with_info = [0xb8, 173, 0, 0, 0, 0xcd, 0x80];
+        assert_eq!(synthetic_return(Arch::X86, &[], &with_info), signal);
+        assert_eq!(synthetic_return(Arch::X86_64, &[], &with_info), None);
     }
 }

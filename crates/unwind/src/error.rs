@@ -9,8 +9,8 @@ pub enum TableError {
     /// Not an ELF file, or the ELF header is cut off.
     #[error("not an ELF file")]
     NotAnElf,
-    /// A 32-bit or big-endian ELF file.
-    #[error("not a 64-bit little-endian ELF file")]
+    /// A big-endian ELF file, or one whose class is not that of its processor (x32).
+    #[error("big-endian, or addresses of another size than its processor's")]
     WrongClass,
     /// An ELF file for an unsupported processor (see [`Arch`](crate::Arch)).
     #[error("unsupported processor for unwinding (ELF machine {0})")]

@@ -2,9 +2,8 @@
 //!
 //! Makes no allocations, never panics and runs a bounded number of operations. Rejects operations
 //! that make no sense here (locations, types, calls), and `DW_OP_addr`, which no compiler emits for
-//! unwinding. Source: DWARF 5, section 2.5.
+//! unwinding. Values have the size of an address. Source: DWARF 5, section 2.5.
 
-use crate::arch::x86_64;
 use crate::{Arch, Memory, Registers};
 
 const MAX_OPERATIONS: usize = 1000;
@@ -27,7 +26,7 @@ pub(crate) fn evaluate<M: Memory + ?Sized>(
     registers: &Registers,
     memory: &M,
 ) -> Result<u64, Fault> {
-    let mut stack = Stack::default();
+    let mut stack = Stack::new(registers.arch());
     if let Some(value) = initial {
         stack.push(value)?;
     }
@@ -48,11 +47,13 @@ fn operate<M: Memory + ?Sized>(
     registers: &Registers,
     memory: &M,
 ) -> Result<(), Fault> {
+    let arch = registers.arch();
     let value = match operation {
         // DW_OP_deref
         0x06 => {
             let address = stack.pop()?;
-            memory.read_u64(address).ok_or(Fault::Memory(address))?
+            arch.read_word(memory, address)
+                .ok_or(Fault::Memory(address))?
         }
         // DW_OP_const1u to DW_OP_consts
         0x08 => u64::from(u8::from_le_bytes(code.read_array()?)),
@@ -73,14 +74,14 @@ fn operate<M: Memory + ?Sized>(
         0x16 => return stack.rotate(2),
         0x17 => return stack.rotate(3),
         // DW_OP_abs, neg, not, plus_uconst
-        0x19 => (stack.pop()? as i64).wrapping_abs() as u64,
+        0x19 => arch.signed(stack.pop()?).wrapping_abs() as u64,
         0x1f => stack.pop()?.wrapping_neg(),
         0x20 => !stack.pop()?,
         0x23 => stack.pop()?.wrapping_add(code.uleb()?),
         0x1a..=0x1e | 0x21 | 0x22 | 0x24..=0x27 | 0x29..=0x2e => {
             let right = stack.pop()?;
             let left = stack.pop()?;
-            binary(operation, left, right)?
+            binary(operation, arch, left, right)?
         }
         // DW_OP_bra, skip
         0x28 | 0x2f => {
@@ -101,11 +102,12 @@ fn operate<M: Memory + ?Sized>(
         // DW_OP_deref_size
         0x94 => {
             let size = u8::from_le_bytes(code.read_array()?);
-            if !(1..=8).contains(&size) {
+            if !(1..=arch.word_size()).contains(&size.into()) {
                 return Err(Fault::Bad);
             }
             let address = stack.pop()?;
-            let word = memory.read_u64(address).ok_or(Fault::Memory(address))?;
+            let word = arch.read_word(memory, address);
+            let word = word.ok_or(Fault::Memory(address))?;
             word & (u64::MAX >> (64 - 8 * u32::from(size)))
         }
         // DW_OP_nop
@@ -117,7 +119,8 @@ fn operate<M: Memory + ?Sized>(
 
 fn based(register: u64, offset: i64, registers: &Registers) -> Result<u64, Fault> {
     let register = u8::try_from(register).map_err(|_| Fault::Bad)?;
-    let value = if registers.arch() == Arch::X86_64 && register == x86_64::RA {
+    let arch = registers.arch();
+    let value = if arch.is_x86() && register == arch.return_address() {
         registers.ip()
     } else {
         registers.get(register).ok_or(Fault::Register(register))?
@@ -125,8 +128,8 @@ fn based(register: u64, offset: i64, registers: &Registers) -> Result<u64, Fault
     Ok(value.wrapping_add_signed(offset))
 }
 
-fn binary(operation: u8, left: u64, right: u64) -> Result<u64, Fault> {
-    let (signed_left, signed_right) = (left as i64, right as i64);
+fn binary(operation: u8, arch: Arch, left: u64, right: u64) -> Result<u64, Fault> {
+    let (signed_left, signed_right) = (arch.signed(left), arch.signed(right));
     let shift = u32::try_from(right).unwrap_or(u32::MAX);
     Ok(match operation {
         0x1a => left & right,
@@ -205,15 +208,23 @@ impl Code<'_> {
     }
 }
 
-#[derive(Default)]
 struct Stack {
+    arch: Arch,
     values: [u64; MAX_DEPTH],
     len: usize,
 }
 
 impl Stack {
+    const fn new(arch: Arch) -> Self {
+        Self {
+            arch,
+            values: [0; MAX_DEPTH],
+            len: 0,
+        }
+    }
+
     fn push(&mut self, value: u64) -> Result<(), Fault> {
-        *self.values.get_mut(self.len).ok_or(Fault::Bad)? = value;
+        *self.values.get_mut(self.len).ok_or(Fault::Bad)? = self.arch.wrap(value);
         self.len += 1;
         Ok(())
     }
@@ -253,9 +264,9 @@ mod tests {
         }
     }
 
-    fn registers() -> Registers {
-        let mut registers = Registers::new(Arch::X86_64, 0x4000_1234, 0x7fff_0000);
-        for (number, value) in [(0, 1), (6, 0x7fff_0100), (10, u64::MAX)] {
+    fn registers(arch: Arch) -> Registers {
+        let mut registers = Registers::new(arch, 0x4000_1234, 0x7fff_0000);
+        for (number, value) in [(0, 1), (6, 0x7fff_0100), (arch.word_size() as u8, u64::MAX)] {
             registers.set(number, value);
         }
         registers
@@ -263,7 +274,7 @@ mod tests {
 
     fn oracle(code: &[u8], registers: &Registers) -> Option<u64> {
         let encoding = gimli::Encoding {
-            address_size: 8,
+            address_size: registers.arch().word_size() as u8,
             format: gimli::Format::Dwarf32,
             version: 5,
         };
@@ -275,16 +286,17 @@ mod tests {
             result = match result {
                 EvaluationResult::Complete => break,
                 EvaluationResult::RequiresRegister { register, .. } => {
-                    let value = match register.0 {
-                        16 => registers.ip(),
-                        number => registers.get(u8::try_from(number).ok()?)?,
+                    let number = u8::try_from(register.0).ok()?;
+                    let value = match number == registers.arch().return_address() {
+                        true => registers.ip(),
+                        false => registers.get(number)?,
                     };
                     evaluation
                         .resume_with_register(Value::Generic(value))
                         .ok()?
                 }
                 EvaluationResult::RequiresMemory { address, size, .. } => {
-                    let word = Squares.read_u64(address)?;
+                    let word = registers.arch().read_word(&Squares, address)?;
                     let word = word & (u64::MAX >> (64 - 8 * u32::from(size)));
                     evaluation.resume_with_memory(Value::Generic(word)).ok()?
                 }
@@ -297,8 +309,8 @@ mod tests {
         }
     }
 
-    fn ours(code: &[u8]) -> Option<u64> {
-        evaluate(code, Some(0x7fff_0200), &registers(), &Squares).ok()
+    fn ours(code: &[u8], registers: &Registers) -> Option<u64> {
+        evaluate(code, Some(0x7fff_0200), registers, &Squares).ok()
     }
 
     #[test]
@@ -311,16 +323,28 @@ mod tests {
         assert_eq!(evaluate(&code, None, &registers, &Squares), Ok(0x2010));
     }
 
+    /// The same of i386: esp + 4 + ((eip & 15) >= 11) * 4.
+    #[test]
+    fn of_a_plt_of_i386() {
+        let code = [0x74, 4, 0x78, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x32, 0x24, 0x22];
+        let mut registers = Registers::new(Arch::X86, 0x101a, 0xffff_fff8);
+        assert_eq!(evaluate(&code, None, &registers, &Squares), Ok(0xffff_fffc));
+        registers.set_ip(0x101b);
+        assert_eq!(evaluate(&code, None, &registers, &Squares), Ok(0));
+    }
+
     #[test]
     fn endless_and_empty() {
+        let registers = registers(Arch::X86_64);
+        let ours = |code: &[u8]| ours(code, &registers);
         assert_eq!(ours(&[0x2f, 0xfd, 0xff]), None, "a jump to itself");
-        assert_eq!(evaluate(&[], None, &registers(), &Squares), Err(Fault::Bad));
+        assert_eq!(evaluate(&[], None, &registers, &Squares), Err(Fault::Bad));
         assert_eq!(
-            evaluate(&[0x73, 0], None, &registers(), &Squares),
+            evaluate(&[0x73, 0], None, &registers, &Squares),
             Err(Fault::Register(3))
         );
         assert_eq!(
-            evaluate(&[0x35, 0x06], None, &registers(), &Squares),
+            evaluate(&[0x35, 0x06], None, &registers, &Squares),
             Err(Fault::Memory(5))
         );
         let push = [0x12; 40];
@@ -334,10 +358,13 @@ mod tests {
         #[test]
         fn as_gimli(code in prop::collection::vec(prop_oneof![
             0x06..0x24_u8, 0x24..0x30_u8, 0x30..0x50_u8, Just(0x70), Just(0x76), Just(0x77),
-            Just(0x7a), Just(0x80), Just(0x94), Just(0x96), 0..10_u8, any::<u8>(),
+            Just(0x74), Just(0x78), Just(0x7a), Just(0x80), Just(0x94), Just(0x96), 0..10_u8, any::<u8>(),
         ], 1..24)) {
-            if let Some(value) = ours(&code) {
-                prop_assert_eq!(Some(value), oracle(&code, &registers()), "{:x?}", code);
+            for arch in [Arch::X86_64, Arch::X86] {
+                let registers = registers(arch);
+                if let Some(value) = ours(&code, &registers) {
+                    prop_assert_eq!(Some(value), oracle(&code, &registers), "{:x?}", code);
+                }
             }
         }
     }

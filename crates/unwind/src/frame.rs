@@ -6,7 +6,7 @@ pub struct Frame {
     /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
     /// address, without signature.
     pub address: u64,
-    /// Stack pointer in this frame: as sampled, or after the call returns. On x86-64 this is the
+    /// Stack pointer in this frame: as sampled, or after the call returns. On x86 this is the
     /// canonical frame address of the inner frame.
     pub sp: u64,
     /// Address of the slot that held `address`; 0 for a register.

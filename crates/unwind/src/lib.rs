@@ -1,4 +1,4 @@
-//! Unwinds call stacks of x86-64 and AArch64 threads.
+//! Unwinds call stacks of x86-64, AArch64 and i386 threads.
 //!
 //! A perf sample holds a thread's registers and a copy of the top of its stack, but no callers.
 //! Most programs keep no frame pointers. But nearly every image has *call frame information* (CFI)

@@ -5,6 +5,13 @@ pub trait Memory {
     /// Returns the little-endian word at this address, if known.
     fn read_u64(&self, avma: u64) -> Option<u64>;
 
+    /// Returns the little-endian half word at this address, if known: a word of 32-bit programs.
+    /// By default the half of an aligned word, so implement it if the last half word may be alone.
+    fn read_u32(&self, avma: u64) -> Option<u32> {
+        let word = || self.read_u64(avma & !7);
+        (avma.is_multiple_of(4)).then(|| Some((word()? >> (8 * (avma & 4))) as u32))?
+    }
+
     /// Returns the sampled frame pointer and the return addresses that the kernel found by it,
     /// innermost first. `None` unless implemented.
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
@@ -16,6 +23,11 @@ impl<M: Memory + ?Sized> Memory for &M {
     #[inline]
     fn read_u64(&self, avma: u64) -> Option<u64> {
         (**self).read_u64(avma)
+    }
+
+    #[inline]
+    fn read_u32(&self, avma: u64) -> Option<u32> {
+        (**self).read_u32(avma)
     }
 
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
@@ -74,6 +86,13 @@ impl Memory for StackDump<'_> {
         Some(u64::from_le_bytes(*bytes))
     }
 
+    #[inline]
+    fn read_u32(&self, avma: u64) -> Option<u32> {
+        let offset = usize::try_from(avma.checked_sub(self.base)?).ok()?;
+        let bytes = self.bytes.get(offset..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
         self.chain
     }
@@ -94,5 +113,25 @@ mod tests {
         assert_eq!(dump.read_u64(0xfff), None);
         assert_eq!(dump.read_u64(u64::MAX), None);
         assert_eq!(StackDump::new(u64::MAX, &bytes).read_u64(2), None);
+        assert_eq!(dump.read_u32(0x1010), Some(0x1312_1110), "the last one");
+        assert_eq!(dump.read_u32(0x1011), None);
+        assert_eq!(dump.read_u32(0xffc), None);
+    }
+
+    #[test]
+    fn halves_of_aligned_words() {
+        struct Aligned;
+
+        impl Memory for Aligned {
+            fn read_u64(&self, avma: u64) -> Option<u64> {
+                (avma == 16).then_some(0x0706_0504_0302_0100)
+            }
+        }
+
+        assert_eq!(Aligned.read_u32(16), Some(0x0302_0100));
+        assert_eq!(Aligned.read_u32(20), Some(0x0706_0504));
+        for nowhere in [12, 17, 18, 24] {
+            assert_eq!(Aligned.read_u32(nowhere), None);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! [`Modules`]: the code of a process, by address.
 
-use crate::UnwindTable;
+use crate::{Arch, UnwindTable};
 use std::sync::Arc;
 
 /// Code at an address: an image with its table, or code without an image.
@@ -11,6 +11,14 @@ pub struct Module<'a> {
     pub table: Option<&'a UnwindTable>,
     /// AVMA minus SVMA of the image. Meaningless without a table.
     pub bias: u64,
+}
+
+impl Module<'_> {
+    /// Returns false if the image is for another architecture. A process can have 32-bit and 64-bit
+    /// code, but no stack leads from one to the other.
+    pub(crate) fn runs_on(&self, arch: Arch) -> bool {
+        self.table.is_none_or(|table| table.arch() == arch)
+    }
 }
 
 /// The executable mappings of a process at the time of a sample.

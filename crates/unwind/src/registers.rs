@@ -18,20 +18,23 @@ pub struct Registers {
 
 /// DWARF number by bit of `perf_event_attr.sample_regs_user`; 0xff: untracked, 0xfe: program
 /// counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
-const PERF_X86: [u8; 24] = [
+const PERF_X86_64: [u8; 24] = [
     0, 3, 2, 1, 4, 5, 6, 7, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 8, 9, 10, 11, 12, 13,
     14, 15,
 ];
+
+/// The same for i386, whose registers have the same bits, but other DWARF numbers.
+const PERF_X86: [u8; 9] = [0, 3, 1, 2, 6, 7, 5, 4, 0xfe];
 
 impl Registers {
     /// Returns registers with only the program counter and the stack pointer.
     #[must_use]
     pub const fn new(arch: Arch, ip: u64, sp: u64) -> Self {
         let mut values = [0; COUNT];
-        values[arch.sp() as usize] = sp;
+        values[arch.sp() as usize] = arch.wrap(sp);
         Self {
             arch,
-            ip,
+            ip: arch.wrap(ip),
             valid: 1 << arch.sp(),
             unrestored: 0,
             values,
@@ -41,8 +44,8 @@ impl Registers {
     /// Returns the user registers of a perf sample. `mask` is the event's `sample_regs_user`;
     /// `values` has one word for each bit.
     ///
-    /// `None` without program counter or stack pointer. The caller must check that the sample's ABI
-    /// is 64-bit.
+    /// `None` without program counter or stack pointer. `arch` must be that of the sample's ABI: see
+    /// [`Arch::of_sample`].
     ///
     /// Source: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
     #[must_use]
@@ -58,7 +61,8 @@ impl Registers {
             let bit = bits.trailing_zeros();
             bits &= bits - 1;
             let number = match arch {
-                Arch::X86_64 => PERF_X86.get(bit as usize).copied().unwrap_or(0xff),
+                Arch::X86_64 => PERF_X86_64.get(bit as usize).copied().unwrap_or(0xff),
+                Arch::X86 => PERF_X86.get(bit as usize).copied().unwrap_or(0xff),
                 // x0 to x30, sp and pc have their DWARF numbers.
                 Arch::Aarch64 if bit < 32 => bit as u8,
                 Arch::Aarch64 if bit == 32 => 0xfe,
@@ -66,7 +70,7 @@ impl Registers {
             };
             match number {
                 0xfe => {
-                    registers.ip = value;
+                    registers.ip = arch.wrap(value);
                     has_ip = true;
                 }
                 0xff => {}
@@ -90,7 +94,7 @@ impl Registers {
 
     /// Sets the program counter.
     pub const fn set_ip(&mut self, ip: u64) {
-        self.ip = ip;
+        self.ip = self.arch.wrap(ip);
     }
 
     /// Returns the stack pointer, an AVMA.
@@ -107,11 +111,12 @@ impl Registers {
         (self.valid >> register & 1 != 0).then_some(value)
     }
 
-    /// Sets a register by DWARF number. Ignores untracked numbers.
+    /// Sets a register by DWARF number, to the lower half of the value on i386. Ignores untracked
+    /// numbers.
     #[inline]
     pub fn set(&mut self, register: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {
-            *slot = value;
+            *slot = self.arch.wrap(value);
             self.valid |= 1 << register;
             self.unrestored &= !(1 << register);
         }
@@ -149,7 +154,7 @@ impl Registers {
         })
     }
 
-    /// Returns rbp or x29, if known. The code may use it for other values.
+    /// Returns rbp, x29 or ebp, if known. The code may use it for other values.
     #[must_use]
     #[inline]
     pub fn frame_pointer(&self) -> Option<u64> {
@@ -198,9 +203,21 @@ mod tests {
         assert_eq!(registers.get(30), Some(1030));
     }
 
+    /// A kernel for x86-64 writes whole registers, whose upper halves may be those of a system call.
+    #[test]
+    fn perf_order_on_i386() {
+        let values: Vec<u64> = (100..120).map(|value| value | 0xffff_ffff << 32).collect();
+        let registers = Registers::from_perf(Arch::X86, 0xff_0fff, &values).unwrap();
+        assert_eq!((registers.ip(), registers.sp()), (108, 107));
+        // eax, ecx, edx, ebx, esp, ebp, esi, edi.
+        let found: Vec<_> = (0..9).map(|number| registers.get(number)).collect();
+        let numbers = [100, 102, 103, 101, 107, 106, 104, 105].map(Some);
+        assert_eq!((&found[..8], found[8]), (&numbers[..], None));
+    }
+
     #[test]
     fn nothing_without_ip_and_sp() {
-        for arch in [Arch::X86_64, Arch::Aarch64] {
+        for arch in [Arch::X86_64, Arch::Aarch64, Arch::X86] {
             assert_eq!(Registers::from_perf(arch, 0, &[]), None);
             assert_eq!(Registers::from_perf(arch, 1 << 7, &[1]), None);
             assert_eq!(Registers::from_perf(arch, u64::MAX, &[1]), None);

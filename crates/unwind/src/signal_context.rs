@@ -15,6 +15,7 @@ pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
     match arch {
         Arch::X86_64 => interrupted_x86_64(sp, memory, modules),
         Arch::Aarch64 => interrupted_aarch64(sp, memory, modules),
+        Arch::X86 => interrupted_x86(sp, memory, modules),
     }
 }
 
@@ -47,6 +48,48 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     }
     debug_assert!(registers.get(x86_64::RBX).is_some());
     Some(registers)
+}
+
+/// DWARF numbers in the order of `struct sigcontext_32`, from edi to eax. Source: as above.
+const ORDER_X86: [u8; 8] = [7, 6, 5, 4, 3, 2, 1, 0];
+
+/// The signal's number lies at `sp`. `struct sigcontext_32` follows, for a handler with `SA_SIGINFO`
+/// behind pointers, siginfo (128 bytes) and the start of ucontext. Source:
+/// `arch/x86/include/asm/sigframe.h`.
+fn interrupted_x86<M: Memory + ?Sized, P: Modules + ?Sized>(
+    sp: u64,
+    memory: &M,
+    modules: &P,
+) -> Option<Registers> {
+    const PLAIN: u64 = 1;
+    const WITH_INFO: u64 = 1 + 2 + 32 + 5;
+    let word = |number: u64| Arch::X86.read_word(memory, sp.wrapping_add(number * 4));
+    if !(1..=64).contains(&word(0)?) {
+        return None;
+    }
+    let of = |first: u64| {
+        let (flags, cs, ss) = (word(first + 16)?, word(first + 15)?, word(first + 18)?);
+        // cs and ss of user code, on kernels for x86-64 and i386.
+        let plausible = matches!((cs & 0xffff, ss & 0xffff), (0x23, 0x2b) | (0x73, 0x7b))
+            && flags & 2 != 0
+            && flags < 1 << 22
+            // The stack pointer, twice.
+            && word(first + 7) == word(first + 17);
+        let ip = word(first + 14)?;
+        if !plausible || (ip != 0 && modules.find(ip).is_none()) {
+            return None;
+        }
+        let mut registers = Registers::new(Arch::X86, ip, 0);
+        for (register, number) in ORDER_X86.into_iter().zip(first + 4..) {
+            registers.set(register, word(number)?);
+        }
+        Some(registers)
+    };
+    let points_to = |number: u64, to: u64| word(number) == Some(sp.wrapping_add(to * 4));
+    match points_to(1, 3) && points_to(2, WITH_INFO - 5) {
+        true => of(WITH_INFO),
+        false => of(PLAIN),
+    }
 }
 
 /// Record header after the registers: `FPSIMD_MAGIC` and the size.

@@ -37,6 +37,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         }
         Cfa::Bad => return Err(Fault::Bad),
     };
+    let word = |slot| arch.read_word(memory, slot).ok_or(Fault::Memory(slot));
     let value = |value: Value, default: Option<u8>| match value {
         Value::Default | Value::Same => {
             let register = default.ok_or(Fault::Bad)?;
@@ -45,7 +46,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         }
         Value::AtCfa(offset) => {
             let slot = cfa.wrapping_add_signed(offset.into());
-            Ok((memory.read_u64(slot).ok_or(Fault::Memory(slot))?, slot))
+            Ok((word(slot)?, slot))
         }
         Value::CfaPlus(offset) => Ok((cfa.wrapping_add_signed(offset.into()), 0)),
         Value::Register(register) => {
@@ -55,7 +56,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         Value::At(index) => {
             let code = rule.expression(index).ok_or(Fault::Bad)?;
             let slot = evaluate(code, Some(cfa), registers, memory)?;
-            Ok((memory.read_u64(slot).ok_or(Fault::Memory(slot))?, slot))
+            Ok((word(slot)?, slot))
         }
         Value::Expression(index) => {
             let code = rule.expression(index).ok_or(Fault::Bad)?;
@@ -66,7 +67,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
 
     // AArch64 leaf functions keep the return address in its register.
     let default = match arch {
-        Arch::X86_64 => None,
+        Arch::X86_64 | Arch::X86 => None,
         Arch::Aarch64 => Some(arch::aarch64::LR),
     };
     let (return_address, slot) = match rule.rule.return_address {
@@ -88,7 +89,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
             Ok((value, _)) => caller.set(saved.register, value),
             // In an epilogue the register was already popped. Compilers do not describe this, since
             // the slot below the stack pointer keeps the value. But a dump does not contain it.
-            Err(Fault::Memory(slot)) if is_popped(slot, registers.sp()) => {}
+            Err(Fault::Memory(slot)) if is_popped(arch, slot, registers.sp()) => {}
             Err(_) => caller.forget(saved.register),
         }
     }
@@ -119,7 +120,7 @@ fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
 }
 
 #[inline]
-pub(crate) fn is_popped(slot: u64, sp: u64) -> bool {
+pub(crate) fn is_popped(arch: Arch, slot: u64, sp: u64) -> bool {
     let below = sp.wrapping_sub(slot);
-    (8..=MAX_POPPED).contains(&below)
+    (arch.word_size()..=MAX_POPPED).contains(&below)
 }

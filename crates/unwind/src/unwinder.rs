@@ -25,12 +25,16 @@ const MAX_STACK: u64 = 1 << 30;
 
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to create. Caches rules if [`Modules::generation`] is
-/// implemented, and locations of run-time code if [`Modules::process`] is.
+/// Unwinds stacks of one architecture; that of x86-64 also those of i386. Cheap to create.
+///
+/// Caches rules if [`Modules::generation`] is implemented, and locations of run-time code if
+/// [`Modules::process`] is.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
     mask: u64,
+    /// For 32-bit programs.
+    compat: Option<Box<Self>>,
     processes: FxHashMap<u64, BlobCache>,
     cache: RuleCache,
     simulations: SimulationCache,
@@ -61,14 +65,15 @@ impl Unwinder {
         Self {
             arch,
             mask: arch.address_mask(),
+            compat: None,
             processes: FxHashMap::with_hasher(FxBuildHasher),
             cache: RuleCache::new(),
             simulations: SimulationCache::new(),
-            calls: go::KnownCalls::new(),
+            calls: go::KnownCalls::new(arch),
         }
     }
 
-    /// Returns the counts since the unwinder was created.
+    /// Returns the counts since the unwinder was created, without those of 32-bit programs.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
@@ -92,6 +97,11 @@ impl Unwinder {
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
+        if (self.arch, registers.arch()) == (Arch::X86_64, Arch::X86) {
+            let compat = || Box::new(Self::new(Arch::X86));
+            let compat = self.compat.get_or_insert_with(compat);
+            return compat.unwind(registers, memory, modules, limit, frames);
+        }
         frames.clear();
         if limit == 0 {
             return UnwindOutcome::Truncated(TruncationReason::TooDeep);
@@ -143,12 +153,12 @@ impl Unwinder {
         let generation = modules.generation();
         let code_at = |address: u64, cache: &mut RuleCache| {
             let Some(generation) = generation else {
-                return Code::Module(modules.find(address));
+                return Code::Module(self.module_at(address, modules));
             };
             if let Some(rule) = cache.get(generation, address) {
                 return Code::Plain(*rule);
             }
-            let module = modules.find(address);
+            let module = self.module_at(address, modules);
             match module.and_then(|module| self.plain_rule(address, module)) {
                 Some(rule) => {
                     cache.insert(generation, address, rule);
@@ -193,7 +203,8 @@ impl Unwinder {
             let (caller, by) = match stepped {
                 Ok(found) => found,
                 Err(end) => {
-                    return beyond_copy(end, (memory, modules, &self.calls), limit, frames);
+                    let word = self.arch.word_size();
+                    return beyond_copy(end, word, (memory, modules, &self.calls), limit, frames);
                 }
             };
             let Some(address) = caller.return_address else {
@@ -242,6 +253,12 @@ impl Unwinder {
         }
     }
 
+    fn module_at<'m, P: Modules + ?Sized>(&self, avma: u64, modules: &'m P) -> Option<Module<'m>> {
+        modules
+            .find(avma)
+            .filter(|module| module.runs_on(self.arch))
+    }
+
     /// Returns the evidence in a frame's code that it has no caller. For frames whose rule leads to
     /// unmapped memory: compilers describe `_start` and the first function of a thread like others.
     #[cold]
@@ -256,7 +273,7 @@ impl Unwinder {
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
-        let module = modules.find(frame.lookup_address())?;
+        let module = self.module_at(frame.lookup_address(), modules)?;
         let context = self.context(frame, Some(module), memory, modules, blobs);
         context.root_at(frame.address)
     }
@@ -321,7 +338,7 @@ impl Unwinder {
             exact: frame.kind != FrameKind::Caller,
             address: frame.lookup_address(),
             found_by: frame.found_by,
-            mask: self.mask,
+            arch: self.arch,
             blobs,
             simulations: &self.simulations,
             edges: &self.calls.edges,
@@ -361,6 +378,7 @@ impl Unwinder {
         }
         if module.is_some_and(|module| module.table.is_none())
             && let Some(table) = modules.jit_table(frame.lookup_address())
+            && table.arch() == self.arch
         {
             let by_table = self.by_table(frame, &table, 0, registers, memory, modules);
             if let Some(outcome) = by_table {
@@ -408,7 +426,7 @@ impl Unwinder {
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
-        if self.arch != Arch::X86_64 {
+        if !self.arch.is_x86() {
             return None;
         }
         let svma = context.address.wrapping_sub(bias);
@@ -504,6 +522,7 @@ impl Unwinder {
 #[cold]
 fn beyond_copy<M, P>(
     end: UnwindOutcome,
+    word: u64,
     (memory, modules, calls): (&M, &P, &go::KnownCalls),
     limit: usize,
     frames: &mut Vec<Frame>,
@@ -517,7 +536,7 @@ where
     else {
         return end;
     };
-    let fp = address.wrapping_sub(8);
+    let fp = address.wrapping_sub(word);
     if let Some(end) = go::by_chain(fp, None, (memory, modules, calls), limit, frames) {
         return end;
     }

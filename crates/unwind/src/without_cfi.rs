@@ -5,7 +5,7 @@
 //! 2. The root: code at the entry point, or code that exits after the call. Then by runtime: Go
 //!    callers always keep frame pointers. Code without an image uses HotSpot's frames, see
 //!    [`hotspot`]. Erlang code that called C ends a scheduler's stack. SBCL code may have prepared
-//!    its callee's frame.
+//!    its callee's frame. i386 has no such runtimes.
 //! 3. A simulation of the code up to its return. The bytes come from the table's copy or from
 //!    [`Modules::code`]. If it fails without an image: LuaJIT's and Guile's frames, see
 //!    [`runtimes`](crate::runtimes).
@@ -13,9 +13,9 @@
 //!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
 //!    the register often still belongs to the caller.
 //! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
-//!    In sampled x86-64 frames only if the code ahead does not contradict it: in a prologue the
+//!    In sampled x86 frames only if the code ahead does not contradict it: in a prologue the
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
-//! 6. Step 4 for all other code. On x86-64 only if the code is readable.
+//! 6. Step 4 for all other code. On x86 only if the code is readable.
 //!
 //! Frame pointers and return addresses on top of the stack are accepted only if the call before the
 //! return address can have led to the frame: see [`CallEdges`].
@@ -70,8 +70,7 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) address: u64,
     /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
-    /// Address bits of a return address.
-    pub(crate) mask: u64,
+    pub(crate) arch: Arch,
     pub(crate) blobs: &'a BlobCache,
     pub(crate) simulations: &'a SimulationCache,
     /// Checks of callers.
@@ -108,7 +107,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         if let Some(root) = self.root_at(registers.ip()) {
             return Outcome::Root(root);
         }
-        if self.module.is_some_and(|module| module.table.is_none()) {
+        let has_runtimes = self.arch != Arch::X86;
+        if has_runtimes && self.module.is_some_and(|module| module.table.is_none()) {
             match hotspot::step(self.blobs, registers, self.memory, self, self.exact) {
                 hotspot::Outcome::Caller(caller, by) => return Outcome::Caller(caller, by),
                 hotspot::Outcome::Nothing => return Outcome::Nothing,
@@ -161,7 +161,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         {
             return Outcome::Caller(caller, FoundBy::JustCalled);
         }
-        let found = match self.exact && registers.arch() == Arch::X86_64 {
+        let found = match self.exact && self.arch.is_x86() {
             true => self.first_frame_pointer(registers),
             false => match self.frame_pointer(registers) {
                 Outcome::Nothing if self.exact => self.last_resort(registers, false),
@@ -179,7 +179,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     /// The code ahead decides, or else the top of the stack: a return address there, or the frame
     /// pointer below one, means that at most the first instruction of a prologue was executed.
     fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
-        match simulate::frame_pointer_use(registers.ip(), self) {
+        match simulate::frame_pointer_use(self.arch, registers.ip(), self) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
             FramePointerUse::HandedFrame => self.handed_frame(registers),
@@ -203,21 +203,25 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     /// Returns the caller if it has prepared the callee's frame, with the return address on top of
     /// the stack.
     fn handed_frame(&self, registers: &mut Registers) -> Outcome {
-        let (arch, slot) = (registers.arch(), registers.sp());
+        let (arch, slot) = (self.arch, registers.sp());
         let frame = registers
             .frame_pointer()
             .filter(|fp| fp.wrapping_sub(slot) <= MAX_FRAME);
-        let saved = frame.and_then(|fp| Some((fp, self.memory.read_u64(fp)?)));
-        let (Some((fp, saved)), Some(address)) = (saved, self.memory.read_u64(slot)) else {
+        let saved = frame.and_then(|fp| Some((fp, self.word(fp)?)));
+        let (Some((fp, saved)), Some(address)) = (saved, self.word(slot)) else {
             return Outcome::Nothing;
         };
         if !self.is_return(address) {
             return Outcome::Nothing;
         }
         registers.keep(0);
-        registers.set(arch.sp(), fp.wrapping_add(16));
+        registers.set(arch.sp(), fp.wrapping_add(2 * arch.word_size()));
         registers.set(arch.fp(), saved);
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
+    }
+
+    fn word(&self, avma: u64) -> Option<u64> {
+        self.arch.read_word(self.memory, avma)
     }
 
     fn last_resort(&self, registers: &mut Registers, prologue: bool) -> Outcome {
@@ -292,16 +296,16 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         {
             return Some(Root::EntryPoint);
         }
-        if self.exact || self.mask != u64::MAX {
+        if self.exact || !self.arch.is_x86() {
             return None;
         }
         let around = self.around(ip, |avma, into| {
             simulate::CodeSource::read(self, avma, into)
         });
         let (before, behind) = around.split_at_checked(BEFORE)?;
-        let ends = code::exits(behind)
-            || code::is_exit(before, behind)
-            || code::synthetic_return(before, behind) == Some(SyntheticReturn::GoExit);
+        let ends = code::exits(self.arch, behind)
+            || code::is_exit(self.arch, before, behind)
+            || code::synthetic_return(self.arch, before, behind) == Some(SyntheticReturn::GoExit);
         ends.then_some(Root::ExitFollows)
     }
 
@@ -317,66 +321,68 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     /// Returns the caller of a frame that has pushed nothing yet, or with `prologue` the frame
     /// pointer.
     fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
-        let arch = registers.arch();
+        let arch = self.arch;
+        let mask = arch.address_mask();
         let (address, slot) = match arch {
             Arch::Aarch64 => {
-                let address = registers.get(arch::aarch64::LR)? & self.mask;
+                let address = registers.get(arch::aarch64::LR)? & mask;
                 // The first PLT entry starts by pushing x16 and x30.
                 let slot = registers.sp().wrapping_add(8);
                 let in_header = self.module.is_some_and(|module| {
                     let svma = registers.ip().wrapping_sub(module.bias);
                     module.table.is_some_and(|table| table.is_plt_header(svma))
                 });
-                let pushed = || self.memory.read_u64(slot).map(|word| word & self.mask);
+                let pushed = || self.memory.read_u64(slot).map(|word| word & mask);
                 match in_header && pushed() == Some(address) {
                     true => (address, slot),
                     false => (address, 0),
                 }
             }
-            Arch::X86_64 => self.return_on_top(registers, prologue)?,
+            Arch::X86_64 | Arch::X86 => self.return_on_top(registers, prologue)?,
         };
         if !self.is_caller(address) {
             return None;
         }
         registers.keep(arch.callee_saved());
         if slot != 0 {
-            registers.set(arch.sp(), slot.wrapping_add(8));
+            registers.set(arch.sp(), slot.wrapping_add(arch.word_size()));
         }
         Some(called(address, slot))
     }
 
     /// Returns the return address on top of the stack and its slot. With `prologue`, the frame
-    /// pointer may have been pushed after it. For x86-64.
+    /// pointer may have been pushed after it. For x86.
     fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
         // The PLT pushes one word in an entry and another in its header.
         let in_plt = self.module.is_some_and(|module| {
             let svma = registers.ip().wrapping_sub(module.bias);
             module.table.is_some_and(|table| table.is_plt(svma))
         });
-        let top = self.memory.read_u64(registers.sp())?;
+        let top = self.word(registers.sp())?;
         let is_pushed = prologue && registers.frame_pointer() == Some(top);
         let most = if in_plt { 2 } else { u64::from(is_pushed) };
         (0..=most).find_map(|words| {
-            let slot = registers.sp().wrapping_add(words * 8);
-            let address = self.memory.read_u64(slot)?;
+            let slot = registers.sp().wrapping_add(words * self.arch.word_size());
+            let address = self.word(slot)?;
             self.is_return(address).then_some((address, slot))
         })
     }
 
     /// Returns the caller by the frame pointer. `Nothing` if the register still belongs to the caller, which
-    /// would be skipped, or holds data: the call before the return address cannot have led here, or
-    /// there is none, and the code ahead does not use the register as its own.
+    /// would be skipped: the call before the return address cannot have led here, or a sampled frame
+    /// would have none, and the code ahead does not use the register as its own.
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
         let mut callers = *registers;
         let outcome = self.follow_frame_pointer(&mut callers);
-        let is_possible = match &outcome {
-            Outcome::Caller(caller, _) => self.is_possible_caller(caller.return_address),
-            // Zeros are evidence only at the end of a chain.
-            Outcome::Root(_) => self.mask != u64::MAX || self.found_by == FoundBy::FramePointer,
-            _ => true,
+        let is_doubtful = match &outcome {
+            Outcome::Caller(caller, _) => !self.is_possible_caller(caller.return_address),
+            // The register of a frame that does not own it often points to words of 0.
+            Outcome::Root(_) => self.exact && self.arch.is_x86(),
+            Outcome::Nothing | Outcome::Unreadable(_) => false,
         };
-        if !is_possible
-            && simulate::frame_pointer_use(registers.ip(), self) != FramePointerUse::OwnFrame
+        if is_doubtful
+            && simulate::frame_pointer_use(self.arch, registers.ip(), self)
+                != FramePointerUse::OwnFrame
         {
             return Outcome::Nothing;
         }
@@ -391,7 +397,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
     /// Returns false if the call before a return address cannot have led to this frame.
     fn is_possible_caller(&self, return_address: Option<u64>) -> bool {
-        let Some(address) = return_address.filter(|_| self.mask == u64::MAX) else {
+        let Some(address) = return_address.filter(|_| self.arch.is_x86()) else {
             return true;
         };
         self.edges.is_possible(address, self.address, self.modules)
@@ -405,15 +411,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             return Outcome::Root(Root::NullFramePointer);
         }
         let above = fp.wrapping_sub(registers.sp());
-        if fp % 8 != 0 || fp < registers.sp() || above > MAX_FRAME {
+        let size = self.arch.word_size();
+        if fp % size != 0 || fp < registers.sp() || above > MAX_FRAME {
             return Outcome::Nothing;
         }
-        let slot = fp.wrapping_add(8);
-        let (Some(saved), Some(address)) = (self.memory.read_u64(fp), self.memory.read_u64(slot))
-        else {
+        let slot = fp.wrapping_add(size);
+        let (Some(saved), Some(address)) = (self.word(fp), self.word(slot)) else {
             return Outcome::Unreadable(slot);
         };
-        let address = address & self.mask;
+        let address = address & self.arch.address_mask();
         if address == 0 && saved == 0 {
             return Outcome::Root(Root::NullReturnAddress);
         }
@@ -421,8 +427,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             return Outcome::Nothing;
         }
         registers.keep(0);
-        registers.set(registers.arch().sp(), fp.wrapping_add(16));
-        registers.set(registers.arch().fp(), saved);
+        registers.set(self.arch.sp(), fp.wrapping_add(2 * size));
+        registers.set(self.arch.fp(), saved);
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
@@ -441,20 +447,21 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(inside) = address.checked_sub(1) else {
             return false;
         };
-        let Some(module) = self.modules.find(inside) else {
+        let Some(module) = self.modules.find(inside).filter(|m| m.runs_on(self.arch)) else {
             return false;
         };
         let around = self.around(address, |avma, into| self.modules.code(avma, into));
         match around.split_at_checked(BEFORE) {
             None => true,
-            Some((before, behind)) if self.mask != u64::MAX => {
+            Some((before, behind)) if !self.arch.is_x86() => {
                 code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)
             }
             Some((before, behind)) => {
                 let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
                 code::ends_with_call(before)
-                    || code::synthetic_return(before, behind).is_some()
-                    || (module.table.is_none()
+                    || code::synthetic_return(self.arch, before, behind).is_some()
+                    || (self.arch != Arch::X86
+                        && module.table.is_none()
                         && (self.blobs.is_return(address, read) || self.ends_process(address)))
             }
         }

@@ -6,7 +6,7 @@ use rprof_records::Mapped;
 
 use super::retain::{MAX_BYTES, MAX_IMAGES, Retain, TOO_MANY};
 use crate::ids::ImageId;
-use crate::image::{Image, ImageIdentity, ImageKind};
+use crate::image::{Image, ImageIdentity, ImageKind, image_name};
 
 /// Minimum number of new images before a sweep of unmapped ones.
 const MIN_NEW: usize = 1024;
@@ -125,20 +125,21 @@ impl Retain for Images {
     type Name = ();
 
     fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
-        let kind = ImageKind::of_user(&mapped.path);
+        let path = image_name(&mapped.path, mapped.end());
+        let kind = ImageKind::of_user(path);
         let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
         let identity = identity.of_kind(kind);
-        let key = Key::new(&mapped.path, identity);
+        let key = Key::new(path, identity);
         if let Some(id) = self.numbers.get(&key) {
             return *id;
         }
         self.new += 1;
-        if self.len() >= MAX_IMAGES || self.bytes + mapped.path.len() > MAX_BYTES {
+        if self.len() >= MAX_IMAGES || self.bytes + path.len() > MAX_BYTES {
             self.refused += 1;
             return Self::NONE;
         }
         let id = self.put(Image {
-            path: (*mapped.path).into(),
+            path: path.into(),
             identity,
             kind,
         });

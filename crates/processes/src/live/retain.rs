@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rprof_records::{Mapped, Misc, MmapIdentity};
 
 use crate::ids::ImageId;
-use crate::image::{Image, ImageIdentity, ImageTable, Side};
+use crate::image::{Image, ImageIdentity, ImageTable, Side, image_name};
 
 /// Selects what a [`LiveMap`](super::LiveMap) stores besides addresses and ids.
 pub trait Retain: Debug + Default {
@@ -60,16 +60,17 @@ impl Retain for NamedImages {
     type Name = Arc<[u8]>;
 
     fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
+        let path = image_name(&mapped.path, mapped.end());
         let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
-        if let Some(known) = self.table.find(Side::User, &mapped.path, identity) {
+        if let Some(known) = self.table.find(Side::User, path, identity) {
             return known;
         }
         let is_full = self.as_slice().len() >= MAX_IMAGES;
-        if is_full || self.bytes + mapped.path.len() > MAX_BYTES {
+        if is_full || self.bytes + path.len() > MAX_BYTES {
             return (self.table).intern(Side::User, TOO_MANY, ImageIdentity::PathOnly);
         }
-        self.bytes += mapped.path.len();
-        self.table.intern(Side::User, &mapped.path, identity)
+        self.bytes += path.len();
+        self.table.intern(Side::User, path, identity)
     }
 
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {

@@ -100,7 +100,7 @@ impl Modules for ProcessCode<'_> {
 
 impl ProcessCode<'_> {
     /// Returns true if the call before `caller`'s return address may have called `function`. A
-    /// direct call (x86-64 `call rel32`) to another function did not, unless it hits a jump.
+    /// direct call (x86 `call rel32`) to another function did not, unless it hits a jump.
     pub(super) fn may_call(&self, caller: &Frame, function: u64) -> bool {
         let mut call = [0; 5];
         let at = caller.address.wrapping_sub(5);
@@ -116,7 +116,11 @@ impl ProcessCode<'_> {
         let mut code = [0; 6];
         let len = self.code(target, &mut code);
         let code = &code[..len.min(code.len())];
-        let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+        // `endbr64` or `endbr32`
+        let code = match code {
+            [0xf3, 0x0f, 0x1e, 0xfa | 0xfb, code @ ..] => code,
+            code => code,
+        };
         let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
         // `jmp *GOT` of a PLT entry, or a direct jump.
         target == function & !TOP || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])

@@ -81,7 +81,7 @@ impl Unwinding {
         };
         self.completer
             .register_cut(cut.thread, cut_point, &self.frames, cut.time, &code);
-        let witnesses = Witnesses::of(&self.frames, dump);
+        let witnesses = Witnesses::of(registers.arch(), &self.frames, dump);
         let mut cause = cause;
         if asked >= LARGE {
             self.fast_drain
@@ -350,7 +350,7 @@ fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Opti
     memory.prefetch(slots_of(frames, witnesses));
     let mut all = frames.iter().filter(|frame| frame.slot != 0);
     all.try_fold(true, |stand, frame| {
-        Some(stand && memory.read_u64(frame.slot)? == frame.address)
+        Some(stand && witnesses.arch().read_word(memory, frame.slot)? == frame.address)
     })
 }
 
@@ -366,14 +366,23 @@ struct DumpAndMemory<'a> {
 /// Bytes below a dump that belong to the same stack, where popped frames are overwritten.
 const BELOW: u64 = 4 << 10;
 
+impl DumpAndMemory<'_> {
+    /// Returns true if a word outside the dump is to be read from process memory.
+    fn is_in_memory(&self, avma: u64) -> bool {
+        let is_below = self.has_other_stack && avma < self.dump.start().saturating_sub(BELOW);
+        avma >= self.dump.end() || is_below
+    }
+}
+
 impl Memory for DumpAndMemory<'_> {
     fn read_u64(&self, avma: u64) -> Option<u64> {
         let known = self.dump.read_u64(avma);
-        known.or_else(|| {
-            let is_above = avma >= self.dump.end();
-            let is_below = self.has_other_stack && avma < self.dump.start().saturating_sub(BELOW);
-            (is_above || is_below).then(|| self.memory.read_u64(avma))?
-        })
+        known.or_else(|| (self.is_in_memory(avma)).then(|| self.memory.read_u64(avma))?)
+    }
+
+    fn read_u32(&self, avma: u64) -> Option<u32> {
+        let known = self.dump.read_u32(avma);
+        known.or_else(|| (self.is_in_memory(avma)).then(|| self.memory.read_u32(avma))?)
     }
 
     fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rprof_processes::{ImageId, Pid};
-use rprof_unwind::{CutPoint, Frame, Memory, StackDump, TruncationReason};
+use rprof_unwind::{Arch, CutPoint, Frame, Memory, StackDump, TruncationReason};
 
 /// Maximum frames of a stack. A record holds some 8,000 addresses, including the kernel's.
 pub(super) const MAX_FRAMES: usize = 7_500;
@@ -35,24 +35,36 @@ pub(super) struct DeferredSample {
 const WITNESSES: usize = 2;
 
 /// Stack slots near the end of a dump and their values. If memory differs, the calls have changed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Witnesses([Option<(u64, u64)>; WITNESSES]);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Witnesses {
+    arch: Arch,
+    words: [Option<(u64, u64)>; WITNESSES],
+}
 
 impl Witnesses {
-    pub(super) fn of(frames: &[Frame], dump: &StackDump<'_>) -> Witnesses {
+    pub(super) fn of(arch: Arch, frames: &[Frame], dump: &StackDump<'_>) -> Witnesses {
         let slots = (frames.iter().rev().map(|frame| frame.slot)).filter(|slot| *slot != 0);
-        let mut found = slots.map(|slot| Some((slot, dump.read_u64(slot)?)));
-        Witnesses(std::array::from_fn(|_| found.next().flatten()))
+        let mut found = slots.map(|slot| Some((slot, arch.read_word(dump, slot)?)));
+        Witnesses {
+            arch,
+            words: std::array::from_fn(|_| found.next().flatten()),
+        }
+    }
+
+    /// Returns the architecture of the stack.
+    pub(super) fn arch(&self) -> Arch {
+        self.arch
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().flatten().map(|(slot, _)| *slot)
+        self.words.iter().flatten().map(|(slot, _)| *slot)
     }
 
     /// Returns true if there are witnesses and all match the memory.
     pub(super) fn stand_in(&self, memory: &impl Memory) -> bool {
-        let mut all = self.0.iter().flatten().peekable();
-        all.peek().is_some() && all.all(|(slot, word)| memory.read_u64(*slot) == Some(*word))
+        let mut all = self.words.iter().flatten().peekable();
+        let read = |slot| self.arch.read_word(memory, slot);
+        all.peek().is_some() && all.all(|(slot, word)| read(*slot) == Some(*word))
     }
 }
 

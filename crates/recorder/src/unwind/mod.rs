@@ -49,9 +49,6 @@ use monotonic::MonotonicTimes;
 use process_memory::{ProcessMemories, StackLink};
 use tables::Tables;
 
-/// `PERF_SAMPLE_REGS_ABI_64`.
-const ABI_64: u64 = 2;
-
 /// Unwinds samples against the process map at their time.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
@@ -291,10 +288,11 @@ impl Unwinding {
         };
         self.values.clear();
         self.values.extend(registers.iter().map(|(_, value)| value));
-        let whole = Registers::from_perf(self.arch, self.layouts[layout].registers, &self.values);
-        let Some(whole) = whole.filter(|_| registers.abi == ABI_64) else {
-            // 32-bit processes have another register order. Only the sample's own address is
-            // usable, in user mode.
+        let mask = self.layouts[layout].registers;
+        let arch = self.arch.of_sample(registers.abi);
+        let whole = arch.and_then(|arch| Registers::from_perf(arch, mask, &self.values));
+        let Some(whole) = whole else {
+            // 32-bit ARM. Only the sample's own address is usable, in user mode.
             self.tally.count(None, Some(StackCause::Compat), None);
             chain::append_ip_only(sample, misc, &mut self.chain);
             return (chain::truncated(misc), None);

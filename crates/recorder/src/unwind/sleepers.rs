@@ -5,9 +5,9 @@
 //! The result is valid unless the thread switched meanwhile.
 
 use rprof_launch::procfs::Procfs;
-use rprof_processes::Pid;
+use rprof_processes::{ImageKind, LiveMapping, Pid};
 use rprof_records::ContextMarker;
-use rprof_unwind::Registers;
+use rprof_unwind::{Arch, Registers};
 
 use super::chain;
 use super::deferred_sample::MAX_FRAMES;
@@ -37,10 +37,24 @@ impl SleepingStack {
 }
 
 impl Unwinding {
+    /// Returns the architecture of a process's threads, by its vdso. `None` for 32-bit ARM.
+    fn arch_of(&self, pid: Pid) -> Option<Arch> {
+        let kind = |mapping: &LiveMapping| Some(self.map.image(mapping.backing)?.kind);
+        let mut mappings = self.map.mappings(pid).iter();
+        let is_32_bit = mappings.any(|mapping| kind(mapping) == Some(ImageKind::Vdso32));
+        match self.arch {
+            Arch::X86_64 if is_32_bit => Some(Arch::X86),
+            arch => (!is_32_bit).then_some(arch),
+        }
+    }
+
     /// Unwinds a thread's stack if it sleeps and may be inspected (PTRACE_MODE_ATTACH).
     pub(crate) fn sleeping_stack(&mut self, pid: i32, tid: i32) -> Option<SleepingStack> {
         let proc = Procfs::default();
         let id = u32::try_from(tid).ok()?;
+        let Some(arch) = self.arch_of(Pid(pid)) else {
+            return SleepingStack::without_callers(&proc, id);
+        };
         let before = proc.switches(id)?;
         let (sp, ip) = proc.blocked_at(id)?;
         let memory = self.memory.stack(Pid(pid))?;
@@ -50,7 +64,7 @@ impl Unwinding {
         self.tables.begin_sample(&self.map);
         self.clock.begin_sample(Pid(pid));
         let code = ProcessCode::new(Pid(pid), &self.map, &self.tables, &self.memory, &self.clock);
-        let registers = Registers::new(self.arch, ip, sp);
+        let registers = Registers::new(arch, ip, sp);
         let frames = &mut self.frames;
         let end = (self.unwinder).unwind(&registers, &memory, &code, MAX_FRAMES, frames);
         self.clock.end_sample();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image};
+use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image, vdso_of_process};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_sampler::Boosted;
@@ -168,10 +168,24 @@ impl Tables {
 
     pub(crate) fn mapped(&mut self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
-        if is_large {
+        let kind = map.image(mapping.backing).map(|image| image.kind);
+        if is_large || kind == Some(ImageKind::Vdso32) {
             self.extend_to(map.image_bound());
+            if kind == Some(ImageKind::Vdso32) {
+                self.retry(mapping.backing);
+            }
             self.openers.begin();
             self.request(map, mapping, pid);
+        }
+    }
+
+    /// Drops a failed attempt. The vdso of 32-bit programs is read from a process, and an earlier one
+    /// may have ended.
+    fn retry(&mut self, image: ImageId) {
+        if let Some(slot) = self.slots.get_mut(image.0 as usize)
+            && matches!(slot.table.get(), Some(Err(_)))
+        {
+            slot.table = Table::default();
         }
     }
 
@@ -400,6 +414,11 @@ fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
     match mapped.image.kind {
         ImageKind::Vdso => {
             let image = vdso_image().ok_or(unusable)?;
+            UnwindTable::parse(&image).map_err(|_| unusable)
+        }
+        ImageKind::Vdso32 => {
+            let pid = mapped.pid.0.cast_unsigned();
+            let image = vdso_of_process(pid, mapped.range.clone()).ok_or(unusable)?;
             UnwindTable::parse(&image).map_err(|_| unusable)
         }
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {

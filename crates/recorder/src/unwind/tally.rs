@@ -28,7 +28,7 @@ pub enum StackCause {
     NotMapped,
     /// More frames than fit into a record.
     TooDeep,
-    /// A 32-bit process.
+    /// A 32-bit process on ARM.
     Compat,
     /// An image was not opened because of too many open files.
     NotOpened,

@@ -217,7 +217,7 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::OtherStack => "callers are on another stack, which was not copied",
         StackCause::NotMapped => "a return address points to no code",
         StackCause::TooDeep => "more frames than a record can hold",
-        StackCause::Compat => "32-bit process",
+        StackCause::Compat => "32-bit ARM, which rprof does not unwind",
         StackCause::NotOpened => "not opened: too many open files",
         StackCause::TooSlow => "unwinding took too long",
         _ => "another reason",

@@ -8,7 +8,7 @@ use super::file::File;
 use super::table::{Entry, Origin, Table};
 use object::Endianness;
 use object::elf;
-use object::read::elf::{FileHeader, Rela, SectionHeader, Sym, SymbolTable};
+use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, Sym, SymbolTable};
 use rustc_hash::FxHashMap;
 
 /// Value of a slot, as the dynamic linker sets it.
@@ -35,6 +35,37 @@ struct Slots {
     by_index: Vec<Target>,
 }
 
+/// Processor, which decides the form of PLT entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    X86_64,
+    Aarch64,
+    X86 {
+        /// SVMA of the global offset table, from which ebx gives distances.
+        got: u64,
+    },
+}
+
+impl Form {
+    fn of<E: FileHeader<Endian = Endianness>>(file: &File<'_, '_, E>) -> Option<Self> {
+        if file.endian != Endianness::Little {
+            return None;
+        }
+        match file.machine {
+            machine if machine == elf::EM_X86_64.0 => Some(Self::X86_64),
+            machine if machine == elf::EM_AARCH64.0 => Some(Self::Aarch64),
+            machine if machine == elf::EM_386.0 => {
+                // Without lazy binding linkers join both tables.
+                let section = |name| file.sections.section_by_name(file.endian, name);
+                let table = section(&b".got.plt"[..]).or_else(|| section(b".got"));
+                let got = table.map_or(0, |(_, section)| section.sh_addr(file.endian).into());
+                Some(Self::X86 { got })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Appends a symbol for each PLT entry to the symbols in `entries`. Returns the entries of indirect
 /// functions, named or not, ascending by start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
@@ -43,11 +74,9 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     entries: &mut Vec<Entry>,
 ) -> Vec<Indirect> {
     let mut indirect = Vec::new();
-    let x86_64 = file.machine == elf::EM_X86_64.0;
-    let aarch64 = file.machine == elf::EM_AARCH64.0 && file.endian == Endianness::Little;
-    if !x86_64 && !aarch64 {
+    let Some(form) = Form::of(file) else {
         return indirect;
-    }
+    };
     let mut sections = plt_sections(file).peekable();
     if sections.peek().is_none() {
         return indirect;
@@ -69,10 +98,10 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
             let code = &code[..code.len().min(size)];
             let here = svma.wrapping_add(at as u64);
             let mut len = size;
-            if at == 0 && is_header(code, x86_64) {
-                len = if aarch64 { 32 } else { 16 };
+            if at == 0 && is_header(code, form) {
+                len = if form == Form::Aarch64 { 32 } else { 16 };
                 entries.push(Entry::new(here, len as u64, Origin::PltHeader, 0));
-            } else if let Some(target) = decode(code, here, x86_64, &slots) {
+            } else if let Some(target) = decode(code, here, form, &slots) {
                 let name = match target {
                     Target::Named(name) => Some((Origin::PltDynsym, name)),
                     Target::Resolver(svma) => {
@@ -135,6 +164,16 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
         if !section.sh_flags(file.endian).contains(elf::SHF_ALLOC) {
             continue;
         }
+        let plain = section.rel(file.endian, file.data).ok().flatten();
+        let plain = plain.map_or(&[][..], |(relocations, _)| relocations);
+        let Some(left) = budget.checked_sub(size_of_val(plain)) else {
+            break;
+        };
+        budget = left;
+        if file.machine == elf::EM_386.0 {
+            slots.add_x86(file, dynsym, section, plain);
+            continue;
+        }
         let Ok(Some((relocations, _))) = section.rela(file.endian, file.data) else {
             continue;
         };
@@ -176,20 +215,69 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     slots
 }
 
-/// The header pushes the second word of the GOT and jumps to the dynamic linker.
-fn is_header(code: &[u8], x86_64: bool) -> bool {
-    if x86_64 {
-        code.starts_with(&[0xff, 0x35])
-    } else {
-        code.starts_with(&0xa9bf_7bf0_u32.to_le_bytes())
+impl Slots {
+    /// Adds the relocations of i386. The slot of an indirect function holds the resolver's SVMA.
+    fn add_x86<'data, E: FileHeader<Endian = Endianness>>(
+        &mut self,
+        file: &File<'data, '_, E>,
+        dynsym: Option<&SymbolTable<'data, E>>,
+        section: &E::SectionHeader,
+        relocations: &[E::Rel],
+    ) {
+        let name = file.sections.section_name(file.endian, section);
+        let lazy = name.unwrap_or_default() == b".rel.plt";
+        for relocation in relocations {
+            let slot: u64 = relocation.r_offset(file.endian).into();
+            let target = match relocation.r_type(file.endian) {
+                elf::R_386_IRELATIVE => {
+                    let Some(resolver) = word_at(file, slot) else {
+                        continue;
+                    };
+                    Target::Resolver(resolver.into())
+                }
+                elf::R_386_JMP_SLOT | elf::R_386_GLOB_DAT => {
+                    let index = relocation.symbol(file.endian);
+                    let symbol = index.and_then(|index| dynsym?.symbol(index).ok());
+                    Target::Named(symbol.map_or(0, |symbol| symbol.st_name(file.endian)))
+                }
+                _ => continue,
+            };
+            self.by_svma.insert(slot, target);
+            if lazy {
+                self.by_index.push(target);
+            }
+        }
     }
 }
 
-fn decode(code: &[u8], svma: u64, x86_64: bool, slots: &Slots) -> Option<Target> {
-    let target = if x86_64 {
-        decode_x86_64(code, svma, slots)
-    } else {
-        decode_aarch64(code, svma, slots)
+fn word_at<E: FileHeader<Endian = Endianness>>(file: &File<'_, '_, E>, svma: u64) -> Option<u32> {
+    let mut sections = file.sections.iter();
+    let (section, within) = sections.find_map(|section| {
+        let within = svma.checked_sub(section.sh_addr(file.endian).into())?;
+        let is_in = section.sh_flags(file.endian).contains(elf::SHF_ALLOC)
+            && within < section.sh_size(file.endian).into();
+        is_in.then_some((section, within))
+    })?;
+    let bytes = file
+        .section_bytes(section)
+        .get(usize::try_from(within).ok()?..)?;
+    Some(u32::from_le_bytes(*bytes.first_chunk()?))
+}
+
+/// The header pushes the second word of the GOT and jumps to the dynamic linker.
+fn is_header(code: &[u8], form: Form) -> bool {
+    match form {
+        Form::X86_64 => code.starts_with(&[0xff, 0x35]),
+        Form::Aarch64 => code.starts_with(&0xa9bf_7bf0_u32.to_le_bytes()),
+        Form::X86 { .. } => matches!(code, [0xff, 0x35, ..] | [0xff, 0xb3, 4, 0, 0, 0, ..]),
+    }
+}
+
+fn decode(code: &[u8], svma: u64, form: Form, slots: &Slots) -> Option<Target> {
+    let target = match form {
+        Form::X86_64 => decode_x86_64(code, svma, slots),
+        Form::Aarch64 => decode_aarch64(code, svma, slots),
+        Form::X86 { got } => decode_x86(code, got, slots),
     }?;
     (!matches!(target, Target::Named(0))).then_some(target)
 }
@@ -217,6 +305,20 @@ fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let slot = svma
         .wrapping_add(at as u64 + 6)
         .wrapping_add_signed(displacement.into());
+    slots.by_svma.get(&slot).copied()
+}
+
+/// Decodes `jmp *slot` or `jmp *distance(%ebx)`, optionally after `endbr32`. Lazy entries of `-z
+/// ibtplt` push the offset of the relocation, of 8 bytes each.
+fn decode_x86(code: &[u8], got: u64, slots: &Slots) -> Option<Target> {
+    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfb]).unwrap_or(code);
+    let word = |bytes: &[u8]| Some(u32::from_le_bytes(*bytes.first_chunk()?));
+    let slot = match code {
+        [0x68, offset @ ..] => return slots.by_index.get(word(offset)? as usize / 8).copied(),
+        [0xff, 0x25, slot @ ..] => word(slot)?.into(),
+        [0xff, 0xa3, distance @ ..] => (got as u32).wrapping_add(word(distance)?).into(),
+        _ => return None,
+    };
     slots.by_svma.get(&slot).copied()
 }
 
@@ -251,8 +353,12 @@ mod tests {
     #[test]
     fn x86_64_forms() {
         let slots = slots(0x4000);
-        let hit =
-            |code: &[u8], svma| matches!(decode(code, svma, true, &slots), Some(Target::Named(5)));
+        let hit = |code: &[u8], svma| {
+            matches!(
+                decode(code, svma, Form::X86_64, &slots),
+                Some(Target::Named(5))
+            )
+        };
         assert!(hit(
             &[0xff, 0x25, 0xca, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9],
             0x1030
@@ -271,6 +377,25 @@ mod tests {
     }
 
     #[test]
+    fn x86_forms() {
+        let slots = slots(0x0804_c00c);
+        let form = Form::X86 { got: 0x0804_c000 };
+        let hit = |code: &[u8]| matches!(decode(code, 0, form, &slots), Some(Target::Named(5)));
+        let absolute = [0xff, 0x25, 0x0c, 0xc0, 4, 8, 0x68, 8, 0, 0, 0, 0xe9];
+        assert!(hit(&absolute));
+        assert!(hit(&[0xff, 0xa3, 0x0c, 0, 0, 0, 0x66, 0x90]));
+        assert!(hit(&[
+            0xf3, 0x0f, 0x1e, 0xfb, 0xff, 0xa3, 0x0c, 0, 0, 0, 0x66, 0x0f
+        ]));
+        assert!(hit(&[0xf3, 0x0f, 0x1e, 0xfb, 0x68, 0, 0, 0, 0, 0xe9]));
+        assert!(!hit(&[0xff, 0xa3, 0x10, 0, 0, 0, 0x66, 0x90]));
+        assert!(!hit(&[0x68, 8, 0, 0, 0, 0xe9]));
+        assert!(!hit(&[0xff, 0xa3, 0x0c]));
+        assert!(is_header(&[0xff, 0xb3, 4, 0, 0, 0, 0xff, 0xa3, 8], form));
+        assert!(!is_header(&absolute, form));
+    }
+
+    #[test]
     fn aarch64_form() {
         // adrp x16, #0x1f000; ldr x17, [x16, #0xfa0]
         let slots = slots(0x2_1fa0);
@@ -279,7 +404,7 @@ mod tests {
             .flat_map(|word| word.to_le_bytes())
             .collect();
         assert!(matches!(
-            decode(&code, 0x2000, false, &slots),
+            decode(&code, 0x2000, Form::Aarch64, &slots),
             Some(Target::Named(5))
         ));
     }

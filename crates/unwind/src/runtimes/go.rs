@@ -35,14 +35,16 @@ const MAX_KNOWN: usize = 1 << 14;
 /// is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownCalls {
+    arch: Arch,
     pub(crate) edges: CallEdges,
     /// Caller's addresses by the addresses of a frame, its callee and its caller's caller.
     direct: RefCell<FxHashMap<[u64; 4], u64>>,
 }
 
 impl KnownCalls {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(arch: Arch) -> Self {
         Self {
+            arch,
             edges: CallEdges::new(),
             direct: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
         }
@@ -165,7 +167,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
         let [.., callee, frame] = frames else {
             return None;
         };
-        let next = *chain_from(fp, self.memory)?.first()?;
+        let next = *chain_from(self.known.arch, fp, self.memory)?.first()?;
         let key = [frame.address, callee.lookup_address(), next];
         let key = (self.modules.generation()).map(|of| [of, key[0], key[1], key[2]]);
         let known = key.and_then(|key| self.known.direct.borrow().get(&key).copied());
@@ -214,12 +216,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
 
 /// Returns the kernel's return addresses from this frame pointer on, if the copied stack matches
 /// the chain up to there.
-fn chain_from<M: Memory + ?Sized>(fp: u64, memory: &M) -> Option<&[u64]> {
+fn chain_from<M: Memory + ?Sized>(arch: Arch, fp: u64, memory: &M) -> Option<&[u64]> {
     let (mut at, mut rest) = memory.frame_pointer_chain()?;
     while at != fp {
         let (address, behind) = rest.split_first()?;
-        let saved = memory.read_u64(at)?;
-        if memory.read_u64(at.wrapping_add(8)) != Some(*address) {
+        let saved = arch.read_word(memory, at)?;
+        if arch.read_word(memory, at.wrapping_add(arch.word_size())) != Some(*address) {
             return None;
         }
         (at, rest) = (saved, behind);
@@ -240,7 +242,7 @@ where
     M: Memory + ?Sized,
     P: Modules + ?Sized,
 {
-    let chain = chain_from(fp, memory)?;
+    let chain = chain_from(known.arch, fp, memory)?;
     let before = frames.len();
     let end = follow(chain, direct, (modules, known), limit, frames);
     if end.is_none() {
@@ -269,7 +271,7 @@ fn follow<P: Modules + ?Sized>(
             found_by: FoundBy::FramePointer,
         };
         let module = modules.find(frame.lookup_address())?;
-        let table = module.table?;
+        let table = module.table.filter(|table| table.arch() == known.arch)?;
         let below = frames.last()?;
         if !(known.edges).is_possible(address, below.lookup_address(), modules) {
             return None;
@@ -282,7 +284,7 @@ fn follow<P: Modules + ?Sized>(
             Some(Some(root)) => return Some(UnwindOutcome::Complete(root)),
             Some(None) => {}
             // The chain ends at `main`'s caller, which has no frame pointer.
-            None if at + 1 == count && ends_process(address, modules) => {
+            None if at + 1 == count && ends_process(known.arch, address, modules) => {
                 return Some(UnwindOutcome::Complete(Root::ExitFollows));
             }
             None => return None,
@@ -310,17 +312,21 @@ fn goes_on<P: Modules + ?Sized>(
     if rule.rule.return_address == Value::Undefined {
         return Some(Some(Root::UndefinedReturnAddress));
     }
+    let arch = table.arch();
+    let (sp, fp, word) = (arch.sp(), arch.fp(), arch.word_size() as i32);
     let leads_on = match rule.rule.cfa {
-        // Frameless code makes no calls, except at the start of goroutines.
-        Cfa::Register(RSP, 8) if table.is_go_code(svma) && is_goexit(frame.address, modules) => {
-            return Some(Some(Root::ExitFollows));
+        Cfa::Register(register, offset) if register == sp && table.is_go_code(svma) => {
+            // Frameless code makes no calls, except at the start of goroutines.
+            if offset == word && is_goexit(frame.address, modules) {
+                return Some(Some(Root::ExitFollows));
+            }
+            offset > word
         }
-        Cfa::Register(RSP, offset) => offset > 8 && table.is_go_code(svma),
-        Cfa::Register(RBP, 16) => {
-            let saved = rule.saved();
-            rule.rule.return_address == Value::AtCfa(-8)
-                && (saved.iter())
-                    .any(|saved| saved.register == RBP && saved.value == Value::AtCfa(-16))
+        Cfa::Register(register, offset) if register == fp && offset == 2 * word => {
+            let is_saved = Value::AtCfa(-2 * word);
+            rule.rule.return_address == Value::AtCfa(-word)
+                && (rule.saved().iter())
+                    .any(|saved| saved.register == fp && saved.value == is_saved)
         }
         _ => false,
     };
@@ -332,13 +338,15 @@ fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
     let start = address.wrapping_sub(1);
     let known = modules.code(start, &mut code) == code.len();
     let (before, behind) = code.split_at(1);
-    known && code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit)
+    known
+        && code::synthetic_return(Arch::X86_64, before, behind)
+            == Some(code::SyntheticReturn::GoExit)
 }
 
-fn ends_process<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
+fn ends_process<P: Modules + ?Sized>(arch: Arch, address: u64, modules: &P) -> bool {
     let mut code = [0; code::LEN];
     let len = modules.code(address, &mut code);
-    code::exits(code.get(..len).unwrap_or(&[]))
+    code::exits(arch, code.get(..len).unwrap_or(&[]))
 }
 
 /// Returns the start of the function that has this address.

@@ -6,7 +6,7 @@
 //! replay is valid if the code bytes are unchanged and every path ends at the same step. Otherwise
 //! a new search runs.
 
-use super::path::{Exit, PathState};
+use super::path::{Exit, PathState, pushes_own_address};
 use super::window::{CodeSnapshots, CodeSource, CodeWindow};
 use crate::{Memory, Registers};
 use iced_x86::{Instruction, Mnemonic};
@@ -96,7 +96,7 @@ impl SimulationLog {
         follows_calls: bool,
     ) {
         let is_idle = match instruction.mnemonic() {
-            Mnemonic::Call => !follows_calls,
+            Mnemonic::Call => !follows_calls && !pushes_own_address(instruction),
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => true,
             _ => false,
         };

@@ -5,6 +5,7 @@
 
 use super::path::MAX_BRANCHES;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
+use crate::Arch;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 
@@ -28,8 +29,8 @@ pub(crate) enum FramePointerUse {
 }
 
 /// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
-/// inconclusive branch. For x86-64.
-pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointerUse {
+/// inconclusive branch. For x86.
+pub(crate) fn frame_pointer_use<C: CodeSource>(arch: Arch, ip: u64, text: &C) -> FramePointerUse {
     let mut window = CodeWindow::default();
     if window.at(ip, 1, text).is_empty() {
         return FramePointerUse::Unreadable;
@@ -39,11 +40,12 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     while let Some((mut ip, mut is_first)) = waiting.pop() {
         while seen.len() < MAX_INSTRUCTIONS && seen.insert(ip) {
             let bytes = window.at(ip, MAX_INSTRUCTION, text);
-            let instruction = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode();
+            let options = DecoderOptions::NONE;
+            let instruction = Decoder::with_ip(arch.bits(), bytes, ip, options).decode();
             if instruction.is_invalid() {
                 break;
             }
-            match use_of(&instruction, is_first) {
+            match use_of(arch, &instruction, is_first) {
                 Some(FramePointerUse::Unknown) => break,
                 Some(found) => return found,
                 None => {}
@@ -68,7 +70,8 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointe
     FramePointerUse::Unknown
 }
 
-fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
+fn use_of(arch: Arch, instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
+    let (sp, fp) = (arch.sp_operand(), arch.fp_operand());
     let is_register = |operand: u32, register: Register| {
         instruction.op_kind(operand) == OpKind::Register
             && instruction.op_register(operand) == register
@@ -77,18 +80,18 @@ fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> 
     let operands = instruction.op_count();
     match instruction.mnemonic() {
         Mnemonic::Leave => return Some(FramePointerUse::OwnFrame),
-        Mnemonic::Push if is_register(0, Register::RBP) => return Some(callers),
-        Mnemonic::Mov if is_register(0, Register::RBP) && is_register(1, Register::RSP) => {
+        Mnemonic::Push if is_register(0, fp) => return Some(callers),
+        Mnemonic::Mov if is_register(0, fp) && is_register(1, sp) => {
             return Some(callers);
         }
-        Mnemonic::Mov if is_register(0, Register::RSP) && is_register(1, Register::RBP) => {
+        Mnemonic::Mov if is_register(0, sp) && is_register(1, fp) => {
             return Some(FramePointerUse::OwnFrame);
         }
         _ => {}
     }
-    if instruction.memory_base() == Register::RBP {
-        let is_return_address =
-            instruction.mnemonic() == Mnemonic::Pop && instruction.memory_displacement64() == 8;
+    if instruction.memory_base() == fp {
+        let is_return_address = instruction.mnemonic() == Mnemonic::Pop
+            && instruction.memory_displacement64() == arch.word_size();
         if is_return_address {
             return is_first
                 .then_some(FramePointerUse::HandedFrame)
@@ -100,7 +103,7 @@ fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> 
         instruction.op_kind(operand) == OpKind::Register
             && instruction.op_register(operand).full_register() == Register::RBP
     });
-    (touches || instruction.memory_index() == Register::RBP).then_some(FramePointerUse::Unknown)
+    (touches || instruction.memory_index() == fp).then_some(FramePointerUse::Unknown)
 }
 
 fn moves_stack_pointer(instruction: &Instruction) -> bool {
@@ -166,7 +169,23 @@ mod tests {
             (&[0xff, 0xe0], FramePointerUse::Unknown),
             (&[], FramePointerUse::Unreadable),
         ] {
-            assert_eq!(frame_pointer_use(0, &Code(code)), expected, "{code:x?}");
+            let found = frame_pointer_use(Arch::X86_64, 0, &Code(code));
+            assert_eq!(found, expected, "{code:x?}");
+        }
+        for (code, expected) in [
+            // push ebp; mov ebp, esp; sub esp, 8 and push ebp
+            (&[0x55][..], first),
+            (&[0x89, 0xe5], first),
+            (&[0x83, 0xec, 8, 0x55], later),
+            // dec eax, which is a prefix on x86-64; mov eax, [ebp - 8]
+            (&[0x48, 0x8b, 0x45, 0xf8, 0x55], FramePointerUse::OwnFrame),
+            // pop [ebp + 4]; leave; mov eax, ebp
+            (&[0x8f, 0x45, 4], FramePointerUse::HandedFrame),
+            (&[0xc9], FramePointerUse::OwnFrame),
+            (&[0x89, 0xe8, 0x55], FramePointerUse::Unknown),
+        ] {
+            let found = frame_pointer_use(Arch::X86, 0, &Code(code));
+            assert_eq!(found, expected, "{code:x?}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! [`PathState`]: registers and stack along one path through the code.
 
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
-use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -38,6 +37,7 @@ pub(crate) enum Stop {
 
 #[derive(Clone)]
 pub(crate) struct PathState {
+    pub(super) arch: Arch,
     pub(super) ip: u64,
     pub(super) registers: Registers,
     /// Written stack words; `None`: unknown.
@@ -52,6 +52,7 @@ pub(crate) struct PathState {
 impl PathState {
     pub(crate) fn new(registers: &Registers) -> Self {
         Self {
+            arch: registers.arch(),
             ip: registers.ip(),
             registers: *registers,
             written: Vec::new(),
@@ -82,8 +83,8 @@ impl PathState {
         let mut branches = Vec::new();
         for _ in 0..limit {
             let bytes = window.at(self.ip, MAX_INSTRUCTION, text);
-            let mut decoder = Decoder::with_ip(64, bytes, self.ip, DecoderOptions::NONE);
-            let instruction = decoder.decode();
+            let options = DecoderOptions::NONE;
+            let instruction = Decoder::with_ip(self.arch.bits(), bytes, self.ip, options).decode();
             let goes_on = match instruction.flow_control() {
                 _ if instruction.is_invalid() => false,
                 FlowControl::Next => self.execute(&instruction, memory),
@@ -102,11 +103,11 @@ impl PathState {
                     let Some(address) = self.read(slot, memory) else {
                         return Stop::Nothing;
                     };
-                    self.registers.set(RSP, slot.wrapping_add(8));
+                    self.set_sp(slot.wrapping_add(self.arch.word_size()));
                     return Stop::Return { address, slot };
                 }
                 FlowControl::IndirectBranch if instruction.op0_kind() == OpKind::Register => {
-                    let to = number(instruction.op0_register());
+                    let to = self.number(instruction.op0_register());
                     match to.and_then(|to| self.registers.get(to)) {
                         Some(to) => return Stop::Jump(to),
                         None => false,
@@ -131,9 +132,9 @@ impl PathState {
     /// Returns the caller's registers after a return that removes `popped` more bytes from the
     /// stack.
     pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
-        self.registers.keep(Arch::X86_64.callee_saved());
-        let sp = slot.wrapping_add(8).wrapping_add(popped);
-        self.registers.set(RSP, sp);
+        self.registers.keep(self.arch.callee_saved());
+        let sp = slot.wrapping_add(self.arch.word_size());
+        self.set_sp(sp.wrapping_add(popped));
         self.registers
     }
 
@@ -142,8 +143,18 @@ impl PathState {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
             None if self.written.len() >= MAX_WRITTEN => None,
-            None => memory.read_u64(avma),
+            None => self.arch.read_word(memory, avma),
         }
+    }
+
+    fn push(&mut self, value: Option<u64>) {
+        let sp = self.registers.sp().wrapping_sub(self.arch.word_size());
+        self.set_sp(sp);
+        self.write(self.registers.sp(), value);
+    }
+
+    fn set_sp(&mut self, sp: u64) {
+        self.registers.set(self.arch.sp(), sp);
     }
 
     /// Returns true if a call may change the frame pointer, since it may be the callee's.
@@ -162,11 +173,11 @@ impl PathState {
         let (to, from) = (instruction.op0_register(), instruction.op1_register());
         let is_move = instruction.mnemonic() == Mnemonic::Mov
             && instruction.op1_kind() == OpKind::Register
-            && to == Register::RBP
-            && from != Register::RSP;
-        let frame = || self.registers.get(number(from)?);
+            && to == self.arch.fp_operand()
+            && from != self.arch.sp_operand();
+        let frame = || self.registers.get(self.number(from)?);
         let saved = || self.read(frame()?, memory);
-        is_move && saved().is_some_and(|saved| self.registers.get(RBP) == Some(saved))
+        is_move && saved().is_some_and(|saved| self.registers.frame_pointer() == Some(saved))
     }
 
     /// Marks a frame pointer that belongs to a callee as unknown.
@@ -174,13 +185,14 @@ impl PathState {
     /// A function's own return address existed at the start, or was copied along the path. Below
     /// the initial stack pointer, the word is an earlier callee's.
     fn forget_callees_frame(&mut self) {
-        let Some(fp) = self.registers.get(RBP).filter(|_| self.sets_frame_pointer) else {
+        let fp = self.registers.frame_pointer();
+        let Some(fp) = fp.filter(|_| self.sets_frame_pointer) else {
             return;
         };
-        let slot = fp.wrapping_add(8);
+        let slot = fp.wrapping_add(self.arch.word_size());
         let is_new = slot < self.start_sp && !self.written.iter().any(|(at, _)| *at == slot);
         if is_new || self.has_callees_frame {
-            self.registers.forget(RBP);
+            self.registers.forget(self.arch.fp());
         }
     }
 
@@ -199,22 +211,25 @@ impl PathState {
         instruction: &Instruction,
         memory: &M,
     ) -> bool {
-        let sp = self.registers.sp();
-        let first = number(instruction.op0_register());
+        let (sp, size) = (self.registers.sp(), self.arch.word_size());
+        let (sp_number, fp_number) = (self.arch.sp(), self.arch.fp());
+        let first = self.number(instruction.op0_register());
         match instruction.mnemonic() {
+            Mnemonic::Call if pushes_own_address(instruction) => {
+                self.push(Some(instruction.next_ip()));
+                return true;
+            }
             Mnemonic::Call => {
                 self.forget_callees_frame();
                 return true;
             }
             Mnemonic::Push => {
                 let value = first.and_then(|register| self.registers.get(register));
-                let sp = sp.wrapping_sub(8);
-                self.write(sp, value);
-                self.registers.set(RSP, sp);
+                self.push(value);
                 return true;
             }
             Mnemonic::Pop => {
-                self.registers.set(RSP, sp.wrapping_add(8));
+                self.set_sp(sp.wrapping_add(size));
                 let value = self.read(sp, memory);
                 match first {
                     Some(register) => self.assign(register, value),
@@ -224,20 +239,20 @@ impl PathState {
                         }
                     }
                 }
-                return first != Some(RSP);
+                return first != Some(sp_number);
             }
             Mnemonic::Leave => {
-                let Some(fp) = self.registers.get(RBP) else {
+                let Some(fp) = self.registers.frame_pointer() else {
                     return false;
                 };
                 let saved = self.read(fp, memory);
-                self.registers.set(RSP, fp.wrapping_add(8));
-                self.assign(RBP, saved);
+                self.set_sp(fp.wrapping_add(size));
+                self.assign(fp_number, saved);
                 return true;
             }
             Mnemonic::Mov if instruction.op0_kind() == OpKind::Memory => {
                 if let Some(avma) = self.stack_address(instruction) {
-                    let value = number(instruction.op1_register())
+                    let value = (self.number(instruction.op1_register()))
                         .and_then(|register| self.registers.get(register));
                     self.write(avma, value);
                 }
@@ -249,8 +264,8 @@ impl PathState {
         if instruction.op0_kind() != OpKind::Register {
             return instruction.stack_pointer_increment() == 0;
         }
-        let full = instruction.op0_register().is_gpr64();
-        let second = number(instruction.op1_register());
+        let full = instruction.op0_register().size() as u64 == size;
+        let second = self.number(instruction.op1_register());
         let value = match (instruction.mnemonic(), instruction.op1_kind()) {
             (Mnemonic::Mov, OpKind::Register) => second.and_then(|r| self.registers.get(r)),
             (Mnemonic::Mov, OpKind::Memory) => self
@@ -284,15 +299,15 @@ impl PathState {
         if let Some(register) = first {
             self.assign(register, value.filter(|_| full));
             self.has_callees_frame |= has_callees_frame;
-            if register == RSP && self.registers.get(RSP).is_none() {
+            if register == sp_number && self.registers.get(sp_number).is_none() {
                 return false;
             }
         }
-        instruction.stack_pointer_increment() == 0 || first == Some(RSP)
+        instruction.stack_pointer_increment() == 0 || first == Some(sp_number)
     }
 
     fn assign(&mut self, register: u8, value: Option<u64>) {
-        if register == RBP {
+        if register == self.arch.fp() {
             self.sets_frame_pointer = true;
             self.has_callees_frame = false;
         }
@@ -303,28 +318,56 @@ impl PathState {
     }
 
     fn stack_address(&self, instruction: &Instruction) -> Option<u64> {
-        let base = number(instruction.memory_base())?;
+        let base = self.number(instruction.memory_base())?;
         let base = self.registers.get(base)?;
         let index = match instruction.memory_index() {
             Register::None => 0,
-            index => self.registers.get(number(index)?)?,
+            index => self.registers.get(self.number(index)?)?,
         };
         let scaled = index.wrapping_mul(instruction.memory_index_scale().into());
-        Some(
-            base.wrapping_add(scaled)
-                .wrapping_add(instruction.memory_displacement64()),
-        )
+        let within = scaled.wrapping_add(instruction.memory_displacement64());
+        Some(self.arch.wrap(base.wrapping_add(within)))
     }
+
+    fn number(&self, register: Register) -> Option<u8> {
+        match self.arch {
+            Arch::X86 => number_x86(register),
+            _ => number_x86_64(register),
+        }
+    }
+}
+
+/// Returns true for a call of the next instruction, which pops its address. Position-independent code
+/// of i386 begins with it.
+pub(crate) fn pushes_own_address(call: &Instruction) -> bool {
+    call.near_branch_target() == call.next_ip()
 }
 
 fn immediate(instruction: &Instruction) -> Option<u64> {
     match instruction.op1_kind() {
-        OpKind::Immediate8to64 | OpKind::Immediate32to64 => Some(instruction.immediate(1)),
+        OpKind::Immediate8to64
+        | OpKind::Immediate32to64
+        | OpKind::Immediate8to32
+        | OpKind::Immediate32 => Some(instruction.immediate(1)),
         _ => None,
     }
 }
 
-fn number(register: Register) -> Option<u8> {
+fn number_x86(register: Register) -> Option<u8> {
+    Some(match register.full_register32() {
+        Register::EAX => 0,
+        Register::ECX => 1,
+        Register::EDX => 2,
+        Register::EBX => 3,
+        Register::ESP => 4,
+        Register::EBP => 5,
+        Register::ESI => 6,
+        Register::EDI => 7,
+        _ => return None,
+    })
+}
+
+fn number_x86_64(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,
         Register::RDX => 1,

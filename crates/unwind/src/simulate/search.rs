@@ -5,7 +5,7 @@ use super::cache::{PathEnd, SimulationCache, SimulationLog};
 use super::path::{Exit, MAX_BRANCHES, PathState};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::{Arch, Memory, Registers, code};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 /// Maximum number of instructions per frame, from the first branch on.
@@ -47,6 +47,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
     window: &mut CodeWindow,
     log: &mut SimulationLog,
 ) -> (Exit, PathEnd) {
+    let arch = registers.arch();
     let mut seen = FxHashSet::with_capacity_and_hasher(SEEN, FxBuildHasher);
     let mut waiting = vec![PathState::new(registers)];
     let mut unreadable = None;
@@ -63,7 +64,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                 _ => straight -= 1,
             }
             let bytes = window.at(path.ip, MAX_INSTRUCTION, text);
-            let mut decoder = Decoder::with_ip(64, bytes, path.ip, DecoderOptions::NONE);
+            let mut decoder = Decoder::with_ip(arch.bits(), bytes, path.ip, DecoderOptions::NONE);
             let instruction = decoder.decode();
             if instruction.is_invalid() {
                 log.ends_path();
@@ -79,7 +80,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     }
                     path.ip = instruction.next_ip();
                     if instruction.mnemonic() == Mnemonic::Call
-                        && code::exits(window.at(path.ip, code::LEN, text))
+                        && code::exits(arch, window.at(path.ip, code::LEN, text))
                     {
                         return (Exit::End, PathEnd::Exit);
                     }
@@ -102,8 +103,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::UnconditionalBranch | FlowControl::Return => true,
-                // A PLT entry jumps through memory; a jump table uses a register.
-                FlowControl::IndirectBranch => instruction.is_ip_rel_memory_operand(),
+                FlowControl::IndirectBranch => is_plt_jump(arch, &instruction),
                 _ => false,
             };
             if !leaves {
@@ -130,4 +130,17 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
     }
     let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
     (exit, PathEnd::Lost)
+}
+
+/// Returns true for the jump of a PLT entry, which goes through memory at a fixed place. Jump tables
+/// use a register. So do position-independent entries of i386, which look like interpreters' jumps.
+pub(crate) fn is_plt_jump(arch: Arch, jump: &Instruction) -> bool {
+    match arch {
+        Arch::X86 => {
+            jump.op0_kind() == OpKind::Memory
+                && jump.memory_index() == Register::None
+                && jump.memory_base() == Register::None
+        }
+        _ => jump.is_ip_rel_memory_operand(),
+    }
 }

@@ -248,21 +248,21 @@ fn start_of<'a, S: UnwindSection<Slice<'a>>>(
 
 pub(super) fn eh_frame(bytes: &[u8], arch: Arch) -> EhFrame<Slice<'_>> {
     let mut section = EhFrame::new(bytes, LittleEndian);
-    section.set_address_size(8);
+    section.set_address_size(arch.word_size() as u8);
     section.set_vendor(vendor(arch));
     section
 }
 
 fn debug_frame(bytes: &[u8], arch: Arch) -> DebugFrame<Slice<'_>> {
     let mut section = DebugFrame::new(bytes, LittleEndian);
-    section.set_address_size(8);
+    section.set_address_size(arch.word_size() as u8);
     section.set_vendor(vendor(arch));
     section
 }
 
 fn vendor(arch: Arch) -> Vendor {
     match arch {
-        Arch::X86_64 => Vendor::Default,
+        Arch::X86_64 | Arch::X86 => Vendor::Default,
         Arch::Aarch64 => Vendor::AArch64,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
-use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_GNU_EH_FRAME};
+use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_GNU_EH_FRAME};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
@@ -11,8 +11,6 @@ use std::borrow::Cow;
 /// Maximum size of a section in bytes, decompressed, since a hostile file can be sparse. The
 /// largest known ones have about 50 MB.
 pub(crate) const MAX_SECTION: usize = 64 << 20;
-
-type Header = FileHeader64<object::LittleEndian>;
 
 pub(crate) struct Elf<'a> {
     pub(crate) arch: Arch,
@@ -41,19 +39,37 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Elf<'a> {
     pub(crate) fn parse(bytes: impl ReadRef<'a>) -> Result<Self, TableError> {
-        let header = header(bytes)?;
+        let start = bytes.read_bytes_at(0, 6).unwrap_or_default();
+        if !start.starts_with(&object::elf::ELFMAG) {
+            return Err(TableError::NotAnElf);
+        }
+        // EI_CLASS and EI_DATA: 64 or 32 bits, little endian.
+        match start.get(4..6) {
+            Some(&[2, 1]) => Self::of_class::<FileHeader64<object::LittleEndian>>(bytes),
+            Some(&[1, 1]) => Self::of_class::<FileHeader32<object::LittleEndian>>(bytes),
+            _ => Err(TableError::WrongClass),
+        }
+    }
+
+    fn of_class<H>(bytes: impl ReadRef<'a>) -> Result<Self, TableError>
+    where
+        H: FileHeader<Endian = object::LittleEndian>,
+    {
+        let header = H::parse(bytes).map_err(|_| TableError::NotAnElf)?;
         let endian = object::LittleEndian;
-        let arch = match header.e_machine(endian) {
-            EM_X86_64 => Arch::X86_64,
-            EM_AARCH64 => Arch::Aarch64,
-            other => return Err(TableError::WrongMachine(other.0)),
+        let arch = match (header.e_machine(endian), header.is_class_64()) {
+            (EM_X86_64, true) => Arch::X86_64,
+            (EM_AARCH64, true) => Arch::Aarch64,
+            (EM_386, false) => Arch::X86,
+            (EM_X86_64 | EM_AARCH64 | EM_386, _) => return Err(TableError::WrongClass),
+            (other, _) => return Err(TableError::WrongMachine(other.0)),
         };
         let program_headers = header
             .program_headers(endian, bytes)
             .map_err(|_| TableError::Damaged)?;
         let mut elf = Self {
             arch,
-            entry: header.e_entry(endian),
+            entry: header.e_entry(endian).into(),
             segments: Segments::parse(bytes).ok_or(TableError::Damaged)?,
             eh_frame: None,
             debug_frame: None,
@@ -69,7 +85,7 @@ impl<'a> Elf<'a> {
         let hdr = program_headers
             .iter()
             .find(|segment| segment.p_type(endian) == PT_GNU_EH_FRAME);
-        elf.eh_frame_hdr = hdr.map(|segment| segment.p_vaddr(endian));
+        elf.eh_frame_hdr = hdr.map(|segment| segment.p_vaddr(endian).into());
         if let (None, Some(hdr)) = (&elf.eh_frame, elf.eh_frame_hdr) {
             elf.eh_frame = elf.eh_frame_behind(bytes, hdr);
         }
@@ -77,7 +93,10 @@ impl<'a> Elf<'a> {
     }
 
     /// Reads the section headers. Ignores missing or damaged ones.
-    fn read_sections(&mut self, header: &Header, bytes: impl ReadRef<'a>) {
+    fn read_sections<H>(&mut self, header: &H, bytes: impl ReadRef<'a>)
+    where
+        H: FileHeader<Endian = object::LittleEndian>,
+    {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
             return;
@@ -86,7 +105,8 @@ impl<'a> Elf<'a> {
             let Ok(name) = sections.section_name(endian, section) else {
                 continue;
             };
-            let svma = section.sh_addr(endian);
+            let svma: u64 = section.sh_addr(endian).into();
+            let size: u64 = section.sh_size(endian).into();
             let has_too_long = &mut self.has_too_long;
             let mut data = || {
                 let contents = match contents(section, bytes, name)? {
@@ -107,16 +127,15 @@ impl<'a> Elf<'a> {
                 b".debug_frame" | b".zdebug_frame" if self.debug_frame.is_none() => {
                     self.debug_frame = data();
                 }
-                b".gopclntab" | b".data.rel.ro.gopclntab" => {
+                // On i386, Go keeps no frame pointers.
+                b".gopclntab" | b".data.rel.ro.gopclntab" if self.arch != Arch::X86 => {
                     self.is_go = true;
-                    let place = (section.sh_offset(endian), section.sh_size(endian));
-                    self.go_functions = Some(place);
+                    self.go_functions = Some((section.sh_offset(endian).into(), size));
                 }
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
                 b".plt" | b".plt.sec" | b".plt.got" | b".iplt" => {
-                    let end = svma.saturating_add(section.sh_size(endian));
-                    self.plts.push((svma, end));
+                    self.plts.push((svma, svma.saturating_add(size)));
                 }
                 _ => {}
             }
@@ -128,7 +147,10 @@ impl<'a> Elf<'a> {
     fn eh_frame_behind(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<Section<'a>> {
         let hdr = self.mapped(bytes, svma)?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
-        let hdr = EhFrameHdr::new(hdr, LittleEndian).parse(&bases, 8).ok()?;
+        let size = self.arch.word_size() as u8;
+        let hdr = EhFrameHdr::new(hdr, LittleEndian)
+            .parse(&bases, size)
+            .ok()?;
         let Pointer::Direct(svma) = hdr.eh_frame_ptr() else {
             return None;
         };
@@ -156,18 +178,6 @@ pub(super) fn part<'a>(bytes: impl ReadRef<'a>, offset: u64, len: u64) -> Option
     bytes.read_bytes_at(offset, len).ok()
 }
 
-fn header<'a>(bytes: impl ReadRef<'a>) -> Result<&'a Header, TableError> {
-    let start = bytes.read_bytes_at(0, 6).unwrap_or_default();
-    if !start.starts_with(&object::elf::ELFMAG) {
-        return Err(TableError::NotAnElf);
-    }
-    // EI_CLASS and EI_DATA: 64 bits, little endian.
-    if start.get(4..6) != Some(&[2, 1]) {
-        return Err(TableError::WrongClass);
-    }
-    Header::parse(bytes).map_err(|_| TableError::NotAnElf)
-}
-
 enum Contents<'a> {
     Bytes(Cow<'a, [u8]>),
     TooLong,
@@ -176,7 +186,7 @@ enum Contents<'a> {
 /// Returns the bytes of a section, decompressed. `None` if they are damaged or not in the file
 /// (debug files have only the headers).
 fn contents<'a>(
-    section: &object::elf::SectionHeader64<object::LittleEndian>,
+    section: &impl SectionHeader<Endian = object::LittleEndian>,
     bytes: impl ReadRef<'a>,
     name: &[u8],
 ) -> Option<Contents<'a>> {
@@ -184,7 +194,7 @@ fn contents<'a>(
     if section.sh_type(endian) == object::elf::SHT_NOBITS {
         return None;
     }
-    if section.sh_size(endian) > MAX_SECTION as u64 {
+    if section.sh_size(endian).into() > MAX_SECTION as u64 {
         return Some(Contents::TooLong);
     }
     let data = section.data(endian, bytes).ok()?;
@@ -199,7 +209,7 @@ fn contents<'a>(
             CompressedData {
                 format,
                 data: bytes.read_bytes_at(offset, size).ok()?,
-                uncompressed_size: header.ch_size(endian),
+                uncompressed_size: header.ch_size(endian).into(),
             }
         }
         // The format before SHF_COMPRESSED: "ZLIB", the size in big-endian order, the stream.

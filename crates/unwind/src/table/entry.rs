@@ -11,13 +11,13 @@ const MAX_LEN: usize = 256;
 pub(crate) fn len(arch: Arch, code: &[u8]) -> u64 {
     let code = code.get(..MAX_LEN).unwrap_or(code);
     match arch {
-        Arch::X86_64 => x86_64(code),
+        Arch::X86_64 | Arch::X86 => x86(arch, code),
         Arch::Aarch64 => aarch64(code),
     }
 }
 
-fn x86_64(code: &[u8]) -> u64 {
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+fn x86(arch: Arch, code: &[u8]) -> u64 {
+    let mut decoder = Decoder::new(arch.bits(), code, DecoderOptions::NONE);
     while decoder.can_decode() {
         let instruction = decoder.decode();
         if instruction.is_invalid() {
@@ -66,6 +66,12 @@ mod tests {
             0x1d, 0, 0x80, 0xd2, 0xe0, 3, 0, 0x91, 1, 0, 0, 0x14, 0xfd, 0x7b, 0xbf, 0xa9,
         ];
         assert_eq!(len(Arch::Aarch64, &code), 12);
+        // xor ebp, ebp; mov eax, esp; and esp, -16; push eax; call 1f; 1: push eax; call; nop
+        let code = [
+            0x31, 0xed, 0x89, 0xe0, 0x83, 0xe4, 0xf0, 0x50, 0xe8, 0, 0, 0, 0, 0x50, 0xe8, 4, 0, 0,
+            0, 0x8d, 0x76, 0, 0x55, 0x53, 0xc3,
+        ];
+        assert_eq!(len(Arch::X86, &code), 20, "up to the return address");
         assert_eq!(len(Arch::Aarch64, &[]), 0);
         assert_eq!(len(Arch::X86_64, &[]), 0);
     }

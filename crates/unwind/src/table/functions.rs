@@ -3,7 +3,7 @@
 use super::cfi::{Cfi, eh_frame};
 use super::elf::{Elf, part};
 use super::entry;
-use crate::{Arch, TableError, arch, code};
+use crate::{Arch, TableError, code};
 use gimli::{
     BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, Register, RegisterRule,
     UnwindContext, UnwindSection,
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Function bounds of an ELF image by its FDEs, without symbols. A split-off part (`.cold`) is a
 /// function of its own.
 ///
-/// On x86-64, lookups read a few pages of the table in `.eh_frame_hdr`. On AArch64, without that
+/// On x86, lookups read a few pages of the table in `.eh_frame_hdr`. On AArch64, without that
 /// table, or with a `.debug_frame`, parsing lists all ranges. Each lookup needs the file's bytes.
 #[derive(Debug)]
 pub struct FunctionRanges {
@@ -50,7 +50,7 @@ impl FunctionRanges {
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         let elf = Elf::parse(bytes)?;
         let index = match (elf.arch, &elf.debug_frame) {
-            (Arch::X86_64, None) => Index::find(&elf, bytes),
+            (Arch::X86_64 | Arch::X86, None) => Index::find(&elf, bytes),
             _ => None,
         };
         let (elf_arch, entry) = (elf.arch, elf.entry);
@@ -102,7 +102,7 @@ impl FunctionRanges {
         if (starts_image && self.entry != 0) || has_no_caller == Some(true) {
             return true;
         }
-        if self.arch != Arch::X86_64 {
+        if !self.arch.is_x86() {
             return false;
         }
         let before = return_address.checked_sub(BEFORE).and_then(code_at);
@@ -112,9 +112,10 @@ impl FunctionRanges {
         let before = before.get(..BEFORE as usize).unwrap_or(&[]);
         let behind = behind.get(..code::LEN).unwrap_or(behind);
         has_no_caller.is_none()
-            && (code::exits(behind)
-                || code::is_exit(before, behind)
-                || code::synthetic_return(before, behind) == Some(code::SyntheticReturn::GoExit))
+            && (code::exits(self.arch, behind)
+                || code::is_exit(self.arch, before, behind)
+                || code::synthetic_return(self.arch, before, behind)
+                    == Some(code::SyntheticReturn::GoExit))
     }
 
     /// Returns the range of the function that contains this SVMA. `None` for PLT entries. `bytes`
@@ -179,7 +180,7 @@ impl Index {
         let hdr = place(svma)?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
         let parsed = EhFrameHdr::new(bytes.get(hdr.clone())?, LittleEndian);
-        let parsed = parsed.parse(&bases, 8).ok()?;
+        let parsed = parsed.parse(&bases, elf.arch.word_size() as u8).ok()?;
         parsed.table()?;
         let Pointer::Direct(svma) = parsed.eh_frame_ptr() else {
             return None;
@@ -201,7 +202,7 @@ impl Index {
 
     fn at(&self, bytes: &[u8], svma: u64) -> Option<Range<u64>> {
         let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
-        let hdr = hdr.parse(&self.bases, 8).ok()?;
+        let hdr = hdr.parse(&self.bases, self.arch.word_size() as u8).ok()?;
         let section = eh_frame(bytes.get(self.eh_frame.clone())?, self.arch);
         let cie = EhFrame::cie_from_offset;
         let fde = (hdr.table()?)
@@ -215,7 +216,7 @@ impl Index {
 impl Index {
     fn has_no_caller(&self, bytes: &[u8], svma: u64) -> Option<bool> {
         let hdr = EhFrameHdr::new(bytes.get(self.hdr.clone())?, LittleEndian);
-        let hdr = hdr.parse(&self.bases, 8).ok()?;
+        let hdr = hdr.parse(&self.bases, self.arch.word_size() as u8).ok()?;
         let section = eh_frame(bytes.get(self.eh_frame.clone())?, self.arch);
         let cie = EhFrame::cie_from_offset;
         let fde = (hdr.table()?)
@@ -223,10 +224,7 @@ impl Index {
             .ok()?;
         let mut context = UnwindContext::new();
         let row = fde.unwind_info_for_address(&section, &self.bases, &mut context, svma);
-        let address = Register(match self.arch {
-            Arch::X86_64 => arch::x86_64::RA.into(),
-            Arch::Aarch64 => arch::aarch64::LR.into(),
-        });
+        let address = Register(self.arch.return_address().into());
         let rule = row.ok()?.register(address);
         Some(rule == Some(RegisterRule::Undefined))
     }

@@ -11,6 +11,7 @@ mod framehop;
 mod fuzz_corpus;
 mod handed_frames;
 mod hostile;
+mod i386;
 mod image;
 mod process;
 mod prologues;

@@ -208,13 +208,25 @@ impl Traced {
         // SAFETY: the child is stopped and ours; `user` is what the request fills.
         let done = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.tid, 0, &raw mut user) };
         assert_eq!(done, 0);
-        let mut registers = Registers::new(Arch::X86_64, user.rip, user.rsp);
+        // `__USER32_CS`.
+        let arch = match user.cs == 0x23 {
+            true => Arch::X86,
+            false => Arch::X86_64,
+        };
+        let mut registers = Registers::new(arch, user.rip, user.rsp);
         let general = [
             user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
             user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
         ];
+        let general_of_i386 = [
+            user.rax, user.rcx, user.rdx, user.rbx, user.rsp, user.rbp, user.rsi, user.rdi,
+        ];
+        let general = match arch {
+            Arch::X86 => &general_of_i386[..],
+            _ => &general[..],
+        };
         for (number, value) in (0..).zip(general) {
-            registers.set(number, value);
+            registers.set(number, *value);
         }
         registers
     }

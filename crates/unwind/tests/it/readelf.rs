@@ -2,8 +2,8 @@
 //! prints the CFA and the saved registers of each row.
 
 use crate::tools;
-use rprof_unwind::UnwindTable;
 use rprof_unwind::table::{CfaRule, RegisterRule, Row};
+use rprof_unwind::{Arch, UnwindTable};
 use std::process::Command;
 
 const NAMES: [&str; 17] = [
@@ -11,24 +11,26 @@ const NAMES: [&str; 17] = [
     "r14", "r15", "ra",
 ];
 
+const NAMES_OF_I386: [&str; 9] = ["eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "ra"];
+
 /// Formats a rule like readelf.
-fn register(rule: RegisterRule<'_>) -> String {
+fn register(rule: RegisterRule<'_>, names: &[&str]) -> String {
     match rule {
         RegisterRule::Default | RegisterRule::Undefined => "u".into(),
         RegisterRule::Same => "s".into(),
         RegisterRule::AtCfa(offset) => format!("c{offset:+}"),
         RegisterRule::CfaPlus(offset) => format!("v{offset:+}"),
-        RegisterRule::Register(register) => NAMES[usize::from(register)].into(),
+        RegisterRule::Register(register) => names[usize::from(register)].into(),
         RegisterRule::At(_) => "exp".into(),
         RegisterRule::Expression(_) => "vexp".into(),
         _ => "?".into(),
     }
 }
 
-fn cfa(rule: CfaRule<'_>) -> String {
+fn cfa(rule: CfaRule<'_>, names: &[&str]) -> String {
     match rule {
         CfaRule::Register(register, offset) => {
-            format!("{}{offset:+}", NAMES[usize::from(register)])
+            format!("{}{offset:+}", names[usize::from(register)])
         }
         CfaRule::Expression(_) => "exp".into(),
         _ => "?".into(),
@@ -48,6 +50,11 @@ fn rows_are_those_of_readelf() {
         }
         let table = UnwindTable::parse(&bytes).unwrap();
         let ours: Vec<Row<'_>> = table.rows().collect();
+        let names = match table.arch() {
+            Arch::X86 => &NAMES_OF_I386[..],
+            _ => &NAMES,
+        };
+        let digits = 2 * table.arch().word_size() as usize;
         let output = Command::new("readelf")
             .args(["--wide", "--debug-dump=frames-interp"])
             .arg(&path)
@@ -70,7 +77,7 @@ fn rows_are_those_of_readelf() {
                 range = (hex(start), hex(end));
             } else if words.first() == Some(&"LOC") {
                 columns = words[2..].to_vec();
-            } else if in_fde && words.len() == columns.len() + 2 && words[0].len() == 16 {
+            } else if in_fde && words.len() == columns.len() + 2 && words[0].len() == digits {
                 let address = u64::from_str_radix(words[0], 16).unwrap();
                 if address < range.0 || address >= range.1 {
                     continue;
@@ -78,12 +85,12 @@ fn rows_are_those_of_readelf() {
                 let at = ours.partition_point(|ours| ours.start <= address);
                 let rule = ours[at - 1].rule.as_ref().unwrap();
                 let place = format!("{} {address:#x}", path.display());
-                assert_eq!(cfa(rule.cfa), words[1], "{place}");
+                assert_eq!(cfa(rule.cfa, names), words[1], "{place}");
                 for (name, &theirs) in columns.iter().zip(&words[2..]) {
-                    let Some(number) = NAMES.iter().position(|known| known == name) else {
+                    let Some(number) = names.iter().position(|known| known == name) else {
                         continue;
                     };
-                    let ours = if number == 16 {
+                    let ours = if number == names.len() - 1 {
                         rule.return_address
                     } else {
                         let found = rule
@@ -92,7 +99,7 @@ fn rows_are_those_of_readelf() {
                             .find(|(r, _)| usize::from(*r) == number);
                         found.map_or(RegisterRule::Default, |(_, rule)| *rule)
                     };
-                    assert_eq!(register(ours), theirs, "{place} {name}");
+                    assert_eq!(register(ours, names), theirs, "{place} {name}");
                 }
                 compared += 1;
             }

@@ -7,8 +7,8 @@ use gimli::{
     UnwindExpression, UnwindSection,
 };
 use object::{Object, ObjectSection};
-use rprof_unwind::UnwindTable;
 use rprof_unwind::table::{CfaRule as OurCfa, RegisterRule as Ours, Row};
+use rprof_unwind::{Arch, UnwindTable};
 use std::path::Path;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -25,7 +25,12 @@ fn compare(path: &Path) -> Compared {
     let file = object::File::parse(&*bytes).unwrap();
     let section = file.section_by_name(".eh_frame").unwrap();
     let data = section.data().unwrap();
-    let eh_frame = EhFrame::new(data, LittleEndian);
+    let mut eh_frame = EhFrame::new(data, LittleEndian);
+    eh_frame.set_address_size(table.arch().word_size() as u8);
+    let return_address = match table.arch() {
+        Arch::X86 => 8,
+        _ => 16,
+    };
     let bases = BaseAddresses::default().set_eh_frame(section.address());
     let mut entries = eh_frame.entries(&bases);
     let mut context = UnwindContext::new();
@@ -39,7 +44,8 @@ fn compare(path: &Path) -> Compared {
         let mut rows = fde.rows(&eh_frame, &bases, &mut context).unwrap();
         while let Some(row) = rows.next_row().unwrap() {
             for address in [row.start_address(), row.end_address() - 1] {
-                if !fde.contains(address) {
+                // Instructions for the end of the function add an empty row.
+                if !fde.contains(address) || address < row.start_address() {
                     continue;
                 }
                 let at = ours.partition_point(|ours| ours.start <= address);
@@ -60,8 +66,8 @@ fn compare(path: &Path) -> Compared {
                     }
                     other => panic!("{address:#x}: {other:?}"),
                 }
-                for number in 0..=16 {
-                    let ours = if number == 16 {
+                for number in 0..=return_address {
+                    let ours = if number == return_address {
                         rule.return_address
                     } else {
                         let found = rule.registers.iter().find(|(r, _)| u16::from(*r) == number);

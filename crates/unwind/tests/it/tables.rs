@@ -10,6 +10,17 @@ use std::process::Command;
 /// CFA rsp+8, return address below it.
 const X86_64: [u8; 5] = [0x0c, 7, 8, 0x90, 1];
 
+/// Removes the section headers of a 64-bit or 32-bit file.
+fn remove_section_headers(bytes: &mut [u8]) {
+    // e_shoff, then e_shnum and e_shstrndx.
+    let (offset, numbers) = match bytes[4] {
+        1 => (0x20..0x24, 0x30..0x34),
+        _ => (0x28..0x30, 0x3c..0x40),
+    };
+    bytes[offset].fill(0);
+    bytes[numbers].fill(0);
+}
+
 #[test]
 fn section_headers_are_not_needed() {
     for path in tools::system_images() {
@@ -18,9 +29,7 @@ fn section_headers_are_not_needed() {
             continue;
         }
         let with = UnwindTable::parse(&bytes).unwrap();
-        // e_shoff, e_shnum, e_shstrndx
-        bytes[0x28..0x30].fill(0);
-        bytes[0x3c..0x40].fill(0);
+        remove_section_headers(&mut bytes);
         let without = UnwindTable::parse(&bytes).unwrap();
         assert_eq!(
             with.stats().fdes,
@@ -68,8 +77,7 @@ fn ranges_of_functions_are_those_of_the_table() {
         let located = found.iter().flatten().count();
         assert!(bounds.is_empty() || located > 0, "{name}");
         // Without section headers the PLTs are unknown.
-        bytes[0x28..0x30].fill(0);
-        bytes[0x3c..0x40].fill(0);
+        remove_section_headers(&mut bytes);
         let without = FunctionRanges::parse(&bytes).unwrap();
         for (with, without) in found.iter().zip(answers(&without, &bytes)) {
             assert!(with.is_none() || *with == without, "{name}");
@@ -180,7 +188,9 @@ fn no_image() {
     let error = |bytes: &[u8]| UnwindTable::parse(bytes).map(drop).unwrap_err();
     assert_eq!(error(b""), TableError::NotAnElf);
     assert_eq!(error(b"#!/bin/sh\n"), TableError::NotAnElf);
-    assert_eq!(error(b"\x7fELF\x01\x01"), TableError::WrongClass);
+    assert_eq!(error(b"\x7fELF\x01\x01"), TableError::NotAnElf, "cut off");
+    // A 64-bit file of i386.
+    assert_eq!(error(&image(3, &[])), TableError::WrongClass);
     assert_eq!(error(b"\x7fELF\x02\x02"), TableError::WrongClass);
     assert_eq!(error(&image(40, &[])), TableError::WrongMachine(40));
     let empty = UnwindTable::parse(&image(62, &[])).unwrap();

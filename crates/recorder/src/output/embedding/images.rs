@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rprof_image::{
     Credentials, FileIdentity, FileReader, FileView, LastLink, LastingPlaces, LocatedFile,
-    OpenError, PatientCalls, RegularFile, build_id_of,
+    OpenError, PatientCalls, RegularFile, build_id_of, vdso_of_process,
 };
 use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::embedded::compress;
@@ -133,6 +133,10 @@ impl KeptImages {
         calls: &PatientCalls,
         notices: &mut Notices,
     ) -> Identification {
+        if map.image.kind == ImageKind::Vdso32 && self.embedding != Embedding::Nothing {
+            self.take_in(map, calls, notices);
+            return Identification::Known(None);
+        }
         if !is_file(&map.image) {
             return Identification::Known(None);
         }
@@ -158,11 +162,12 @@ impl KeptImages {
     }
 
     fn take_in(&mut self, map: MappedImage, calls: &PatientCalls, notices: &mut Notices) {
-        if !is_file(&map.image) {
+        let is_vdso = map.image.kind == ImageKind::Vdso32;
+        if !is_file(&map.image) && !is_vdso {
             return;
         }
         // Deleted files and memfds have no lasting name, so each is separate.
-        let is_named = map.image.kind == ImageKind::File;
+        let is_named = map.image.kind == ImageKind::File || is_vdso;
         let name = (map.image.path.clone(), map.image.identity);
         if is_named && self.names.contains(&name) {
             return;
@@ -192,7 +197,9 @@ impl KeptImages {
                 is_gone(known) && (&image.path, image.identity) == (&name.0, name.1)
             };
             self.known.retain(|known| !is_same(known));
-            if !found.as_ref().is_some_and(is_gone) {
+            // Another process may still have the vdso.
+            let is_to_retry = is_vdso && found.is_none();
+            if !found.as_ref().is_some_and(is_gone) && !is_to_retry {
                 self.names.insert(name);
             }
         }
@@ -335,7 +342,10 @@ impl KeptImages {
             let embed = move || of.embed(&state, all, longest, whole);
             match calls.call(known.user, embed) {
                 Some(Embedded::File(file, kept)) => {
-                    told.embedded(path, kept, kept < file.len);
+                    // Two pages, which all recordings of 32-bit programs have.
+                    if source.map.image.kind != ImageKind::Vdso32 {
+                        told.embedded(path, kept, kept < file.len);
+                    }
                     left = left.saturating_sub(file.len);
                     whole_left = whole_left.saturating_sub(kept);
                     hand(file);
@@ -534,6 +544,9 @@ fn look_at(
     // Its permissions and root directory are unknown now, so the file's identity must match.
     let view = live.or_else(|| FileView::of_ended_process(None).ok());
     let user = (view.as_ref().and_then(FileView::credentials)).map_or(0, Credentials::user);
+    if map.image.kind == ImageKind::Vdso32 {
+        return Ok(look_at_vdso(map, user));
+    }
     let opened = match &view {
         Some(view) => map.file().open_to_copy(view),
         None => Err(OpenError::NoSuchFile),
@@ -589,6 +602,22 @@ fn look_at(
         user,
         state,
     }))
+}
+
+/// Copies the vdso of 32-bit programs. Programs for 64 bits do not have it, so reports need the copy.
+fn look_at_vdso(map: MappedImage, user: u32) -> Option<KnownImage> {
+    let pid = map.pid.0.cast_unsigned();
+    let copy = ImageCopy::new(vdso_of_process(pid, map.range.clone())?, false)?;
+    let source = ImageSource {
+        map,
+        file: None,
+        build_id: None,
+    };
+    Some(KnownImage {
+        source: Arc::new(source),
+        user,
+        state: State::Copied(Arc::new(copy)),
+    })
 }
 
 /// Inspects an image that its path no longer names, but that may still be mapped.

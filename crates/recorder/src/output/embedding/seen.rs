@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use rprof_jit::JitMapping;
+use rprof_processes::image_name;
 use rprof_records::{Mapped, MmapIdentity};
 
 /// Maximum number of mappings. At the limit all are forgotten, so that one process cannot use up
@@ -50,7 +51,8 @@ impl SeenMappings {
                 }
             },
         };
-        let fingerprint = self.fingerprint(&map.path, map.identity, runtime);
+        let name = image_name(&map.path, map.end());
+        let fingerprint = self.fingerprint(name, map.identity, runtime);
         if self.files.contains(&fingerprint) {
             return false;
         }
@@ -153,6 +155,12 @@ mod tests {
             (2, "/memfd:x (deleted)", true),
         ] {
             assert_eq!(seen.is_new(&mapped(pid, path)), expected, "{pid} {path}");
+        }
+        // The vdso of 64-bit and of 32-bit programs.
+        for (start, expected) in [(0x7fff_0000_0000, true), (0xf7fc_0000, true), (0, false)] {
+            let mut vdso = mapped(3, "[vdso]");
+            vdso.start = start;
+            assert_eq!(seen.is_new(&vdso), expected, "{start:#x}");
         }
         // Another program has its own mappings.
         assert!(seen.forget(1) && !seen.forget(1));
