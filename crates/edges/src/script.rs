@@ -43,8 +43,8 @@ pub(crate) fn stacks(text: &str) -> impl Iterator<Item = (&str, Vec<Line<'_>>)> 
 
 /// Returns the thread's name, in front of `PID/TID TIME:`.
 fn name(head: &str) -> &str {
-    let mut words = head.trim().rsplitn(3, ' ');
-    words.nth(2).unwrap_or(head).trim()
+    let without_last = |text| str::rsplit_once(text, ' ').map_or(text, |(before, _)| before);
+    without_last(without_last(head.trim()).trim_end()).trim()
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn stacks_have_their_frames_and_the_names_of_threads() {
-        let text = "two words 7/8 183.585462: \n\
+        let text = "two words    7/8      183.585462: \n\
             \t            1288 (/tmp/a b (deleted))\n\
             \tffffffff81000000 ([kernel.kallsyms])\n\
             \n\
