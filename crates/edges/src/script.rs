@@ -43,8 +43,13 @@ pub(crate) fn stacks(text: &str) -> impl Iterator<Item = (&str, Vec<Line<'_>>)> 
 
 /// Returns the thread's name, in front of `PID/TID TIME:`.
 fn name(head: &str) -> &str {
-    let without_last = |text| str::rsplit_once(text, ' ').map_or(text, |(before, _)| before);
-    without_last(without_last(head.trim()).trim_end()).trim()
+    without_last_word(without_last_word(head))
+}
+
+fn without_last_word(text: &str) -> &str {
+    let text = text.trim();
+    text.rsplit_once(' ')
+        .map_or(text, |(before, _)| before.trim_end())
 }
 
 #[cfg(test)]
