@@ -15,7 +15,7 @@ use crate::{elf, vdso};
 /// Maximum number of images between a call and its callee.
 const MAX_IMAGES: u32 = 4;
 
-/// Calls that Go's signal handlers inject: the return address is that of the interrupted code.
+/// Calls that Go's signal handlers inject: they return to the interrupted code.
 const INJECTED: [&str; 3] = [
     "runtime.sigpanic",
     "runtime.asyncPreempt",
@@ -174,7 +174,7 @@ impl Checker {
         }
     }
 
-    /// Judges a callee whose address was in a pointer.
+    /// Judges a callee of a call through a pointer.
     fn pointed(&mut self, callee: Frame, verdict: Verdict) -> Verdict {
         let Some(at) = callee.image else {
             return Verdict::Unchecked;
@@ -194,7 +194,7 @@ impl Checker {
         Rc::clone(found.or_insert_with(|| Rc::new(reach(code, target))))
     }
 
-    /// Judges a callee of a call whose destinations in its image are known.
+    /// Judges a callee of a call with known destinations in its image.
     fn led(&mut self, at: usize, reach: &Reach, callee: Frame) -> Verdict {
         let leads_out = !reach.names.is_empty() || !reach.resolvers.is_empty();
         let Some(callee_at) = callee.image else {

@@ -15,7 +15,7 @@ const MAX_PIECE: u64 = 4 << 20;
 pub(crate) struct Exits {
     /// Targets of jumps, and the address behind the piece if execution runs into it.
     pub(crate) targets: Vec<u64>,
-    /// Places of pointers to which it jumps.
+    /// Places of pointers that it jumps through.
     pub(crate) slots: Vec<u64>,
     /// True if a jump has an unknown target, or if the code is too long.
     pub(crate) is_open: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Exits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     Call(Target),
-    /// The bytes are those of a call, but decoding from the function's start meets no instruction
+    /// The bytes form a call, but decoding from the function's start meets no instruction
     /// that begins there.
     Odd,
     Other,

@@ -60,11 +60,11 @@ impl Entries {
         Self { named, jumps }
     }
 
-    /// Returns true if an indirect call can lead to the code at an address. Code that the unwinding
-    /// information of the image leaves out passes: generators of code, such as V8's, have tables of
-    /// distances instead of pointers.
+    /// Returns true if an indirect call can lead to the code at an address. Code without unwinding
+    /// information passes: generators of code, such as V8's, and Go's compiler have tables of distances
+    /// instead of pointers.
     pub(crate) fn has(&self, image: &Image, address: u64) -> bool {
-        if image.unwind_info.at(address).is_none() && !image.unwind_info.is_empty() {
+        if image.unwind_info.at(address).is_none() {
             return true;
         }
         let mut seen = FxHashSet::default();

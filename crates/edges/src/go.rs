@@ -6,8 +6,8 @@
 /// First words of the tables of Go 1.18 and of 1.20.
 const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 
-/// Returns the functions of a table, with their addresses. Without the start of the code in the
-/// table, as in position-independent programs, it is that of `.text`.
+/// Returns the functions of a table, with their addresses. Position-independent
+/// programs have no start of the code in the table; it is the start of `.text`.
 pub(crate) fn functions(table: &[u8], text: Option<u64>) -> Vec<(u64, Box<str>)> {
     read(table, text).unwrap_or_default()
 }

@@ -23,7 +23,7 @@ pub(crate) enum Slot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Definition {
     pub(crate) address: u64,
-    /// True for `STT_GNU_IFUNC`: the address is that of the resolver.
+    /// True for `STT_GNU_IFUNC`: the address belongs to the resolver.
     pub(crate) is_resolver: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Image {
     pub(crate) symbols: Vec<(u64, Box<str>)>,
     pub(crate) slots: FxHashMap<u64, Slot>,
     pub(crate) definitions: FxHashMap<Box<str>, Vec<Definition>>,
-    /// True if `definitions` are those that other images use, and not all of a static program.
+    /// True if other images can use `definitions`. A static program has all its functions there.
     pub(crate) has_exports: bool,
     /// Memory that is read-only once the dynamic linker is done.
     pub(crate) read_only: Option<(u64, u64)>,
@@ -188,7 +188,7 @@ impl Image {
     pub(crate) fn symbol(&self, address: u64) -> Option<(&str, u64)> {
         let behind = self.symbols.partition_point(|(at, _)| *at <= address);
         let (start, name) = self.symbols.get(behind.checked_sub(1)?)?;
-        // A name in front of other code is that of another function.
+        // A name in front of other code belongs to another function.
         let is_here = self.piece(address)?.start <= *start;
         is_here.then(|| (&**name, address - start))
     }
@@ -218,7 +218,7 @@ impl Image {
     }
 
     /// Returns true if the code at an address has its return address in a register, like x86-64's
-    /// `longjmp`: its caller is that of another place.
+    /// `longjmp`: it continues at another place.
     pub(crate) fn is_leaving(&self, address: u64) -> bool {
         self.arch == Arch::X86_64 && self.caller(address) == Caller::InRegister
     }

@@ -5,7 +5,7 @@
 //! 1. Before the return address must stand a call.
 //! 2. A direct call must lead to the callee: its target is the callee's function, or jumps to it, or
 //!    is a stub for a symbol that leads there.
-//! 3. After a call through a pointer, the callee must be a function whose address something names.
+//! 3. After a call through a pointer, something must name the callee's address.
 //!
 //! [`check`] reads the text of `rprof script` or `perf script`, and applies these rules to each pair
 //! of frames. It shares no code with `rprof-unwind`: decoding, bounds of functions and linkage

@@ -43,8 +43,13 @@ pub(crate) fn stacks(text: &str) -> impl Iterator<Item = (&str, Vec<Line<'_>>)> 
 
 /// Returns the thread's name, in front of `PID/TID TIME:`.
 fn name(head: &str) -> &str {
-    let mut words = head.trim().rsplitn(3, ' ');
-    words.nth(2).unwrap_or(head).trim()
+    without_last_word(without_last_word(head))
+}
+
+fn without_last_word(text: &str) -> &str {
+    let text = text.trim();
+    text.rsplit_once(' ')
+        .map_or(text, |(before, _)| before.trim_end())
 }
 
 #[cfg(test)]
@@ -53,7 +58,7 @@ mod tests {
 
     #[test]
     fn stacks_have_their_frames_and_the_names_of_threads() {
-        let text = "two words 7/8 183.585462: \n\
+        let text = "two words    7/8      183.585462: \n\
             \t            1288 (/tmp/a b (deleted))\n\
             \tffffffff81000000 ([kernel.kallsyms])\n\
             \n\

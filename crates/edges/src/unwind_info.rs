@@ -55,11 +55,6 @@ impl UnwindInfo {
         }
     }
 
-    /// Returns true if the image has no descriptions.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.described.is_empty()
-    }
-
     /// Returns the description that covers an address.
     pub(crate) fn at(&self, address: u64) -> Option<&Described> {
         let behind = self.described.partition_point(|fde| fde.start <= address);

@@ -26,7 +26,7 @@ pub enum Verdict {
     Switched,
     /// Generated code, or a missing image, on one side.
     Unchecked,
-    /// The bytes before the return address are those of a call, but not as the code is decoded.
+    /// The bytes before the return address form a call, but not as the code is decoded.
     Unclear,
     /// No call stands before the return address.
     NoCall,

@@ -20,7 +20,7 @@ pub(crate) struct Before {
     addresses: [Option<u64>; 32],
     /// Places of pointers that registers were loaded from.
     slots: [Option<u64>; 32],
-    /// Instructions left in which an indirect jump goes through a table.
+    /// Number of further instructions with indirect jumps through a table.
     table: u32,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn decode(bytes: &[u8], address: u64, before: &mut Before) -> Instruc
         return Instruction::new(bytes.len() as u64, Flow::Invalid);
     };
     let Ok(decoded) = InstDecoder::default().decode(&mut U8Reader::new(word)) else {
-        // Not all vector instructions are known to the decoder. None of them changes the flow.
+        // The decoder lacks some vector instructions. None of them changes the flow.
         return match u32::from_le_bytes(*word) {
             0 => Instruction::new(WORD, Flow::Stop),
             _ => Instruction::new(WORD, Flow::Next),

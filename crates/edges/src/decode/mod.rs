@@ -31,7 +31,7 @@ pub(crate) enum Target {
     Address(u64),
     /// The pointer at this address.
     Slot(u64),
-    /// A jump table, whose entries lie in the same function.
+    /// A jump table, with entries in the same function.
     Table,
     /// An entry of the table of pointers at this address, which may be a jump table.
     Pointers(u64),

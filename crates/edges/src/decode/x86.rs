@@ -16,7 +16,7 @@ pub(crate) struct Before {
     distance: Register,
     /// Register with the address of a jump table's entry.
     entry: Register,
-    /// Instructions left in which these are valid.
+    /// Number of further instructions with valid registers.
     left: u32,
     /// True if the last instruction wrote the word at the stack pointer, so that a return jumps to it.
     plants_return: bool,
