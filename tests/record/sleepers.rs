@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::process::Signal;
 
-use crate::support::{Folded, Here, Running, c, folded, needs, wait_until};
+use crate::support::{Folded, Here, Running, c_with, folded, needs, wait_until};
 
 /// Wait reason of each thread, by its function.
 const REASONS: [(&str, &str); 13] = [
@@ -23,9 +23,9 @@ const REASONS: [(&str, &str); 13] = [
     ("read_event", "[message]"),
 ];
 
-/// Starts the fixture, and waits until all threads are blocked.
-fn asleep(here: &Here) -> Running {
-    let mut running = here.command(c("asleep.c")).start();
+/// Starts the fixture, compiled with additional flags, and waits until all threads are blocked.
+fn asleep(here: &Here, flags: &[&str]) -> Running {
+    let mut running = here.command(c_with("asleep.c", flags)).start();
     assert_eq!(running.line(), "asleep");
     let pid = running.pid().as_raw_nonzero();
     let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
@@ -65,14 +65,10 @@ fn leaves(stacks: &Folded, function: &str) -> BTreeMap<String, u64> {
     leaves
 }
 
-#[test]
-fn threads_that_sleep_since_before_have_their_reasons() {
-    needs!(PerfEvents, Root);
-    let here = Here::new();
-    let running = asleep(&here);
-    let stacks = record(&here, &running, "");
+/// Asserts that each wait has its reason for most of the recording.
+fn assert_reasons(stacks: &Folded) {
     for (function, reason) in REASONS {
-        let leaves = leaves(&stacks, function);
+        let leaves = leaves(stacks, function);
         assert_eq!(
             leaves.keys().collect::<Vec<_>>(),
             [reason],
@@ -80,6 +76,32 @@ fn threads_that_sleep_since_before_have_their_reasons() {
         );
         assert!(leaves[reason] >= 400_000_000, "{function}: {leaves:?}");
     }
+}
+
+/// All wait in a system call through the vdso, whose frame is the innermost.
+#[test]
+fn threads_of_a_32_bit_program_that_sleep_since_before_have_their_reasons() {
+    needs!(PerfEvents, Root, I386);
+    for flags in [&["-m32"][..], &["-m32", "-O2", "-fomit-frame-pointer"]] {
+        let here = Here::new();
+        let running = asleep(&here, flags);
+        let stacks = record(&here, &running, "");
+        assert_reasons(&stacks);
+        let by_vdso = stacks
+            .keys()
+            .filter(|stack| stack.contains(";__kernel_vsyscall;"));
+        assert!(by_vdso.count() >= REASONS.len(), "{stacks:#?}");
+        end(running);
+    }
+}
+
+#[test]
+fn threads_that_sleep_since_before_have_their_reasons() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let running = asleep(&here, &[]);
+    let stacks = record(&here, &running, "");
+    assert_reasons(&stacks);
     let whole = here.report("--off-cpu --no-fold-idle");
     for reason in [
         "futex", "pipe", "poll", "sleep", "socket", "child", "signal", "message",
@@ -106,7 +128,7 @@ fn threads_that_sleep_since_before_have_their_reasons() {
 fn threads_that_sleep_have_their_reasons_without_unwinding() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    let running = asleep(&here);
+    let running = asleep(&here, &[]);
     let pid = running.pid().as_raw_nonzero();
     for mode in ["fp", "none"] {
         let stacks = record(&here, &running, &format!("--call-graph {mode}"));
@@ -130,7 +152,7 @@ fn threads_that_sleep_have_their_reasons_without_unwinding() {
 fn a_stopped_program_is_told_as_stopped() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    let running = asleep(&here);
+    let running = asleep(&here, &[]);
     let pid = running.pid().as_raw_nonzero();
     running.signal(Signal::STOP);
     let is_stopped = || {

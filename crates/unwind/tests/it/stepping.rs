@@ -140,7 +140,9 @@ fn check(
     };
     let missing = match (end, calls.first()) {
         (UnwindOutcome::Complete(Root::ExitFollows), _) => 1,
-        (UnwindOutcome::Complete(Root::UndefinedReturnAddress), Some(call)) => {
+        (UnwindOutcome::Complete(Root::UndefinedReturnAddress), Some(call))
+            if found.clone().count() < calls.len() =>
+        {
             usize::from(calls_itself(call))
         }
         _ => 0,
@@ -163,7 +165,10 @@ fn check(
         .all(|(call, found)| same(call, &found));
     if prefix && matches!(end, UnwindOutcome::Truncated(_)) {
         tally.short += 1;
-        *tally.roots.entry(place_of(process, end)).or_default() += 1;
+        *tally
+            .roots
+            .entry(place_of(process, frames[0].address, end))
+            .or_default() += 1;
         return;
     }
     // longjmp's call frame information deliberately describes its target, not its caller. The
@@ -204,12 +209,12 @@ fn check(
 }
 
 /// Returns the end of a truncated stack, for messages.
-fn place_of(process: &Traced, end: UnwindOutcome) -> String {
+fn place_of(process: &Traced, ip: u64, end: UnwindOutcome) -> String {
     match end {
         UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo { address }) => {
             format!("no unwind information: {}", process.place(address))
         }
-        end => format!("{end:x?}"),
+        end => format!("{end:x?} at {}", process.place(ip)),
     }
 }
 
@@ -261,7 +266,8 @@ fn every_instruction_of_a_program() {
 }
 
 /// The same for 32-bit programs: signal handlers return through the vdso, which also makes the system
-/// calls.
+/// calls. The C library's own information is wrong in a few places of its assembly, such as `memset`,
+/// where stacks are short.
 #[test]
 fn every_instruction_of_i386() {
     needs!(I386);
@@ -282,7 +288,16 @@ fn every_instruction_of_i386() {
     ] {
         let all = [&["-m32"], flags].concat();
         let program = tools::compile("gcc", "calls.c", &all, directory.path()).unwrap();
-        expect_all_right(&format!("gcc {all:?}"), &program);
+        let tally = run(&program, &[], 400_000);
+        report(&format!("gcc {all:?}"), &tally);
+        assert!(tally.steps > 1000 && tally.wrong.is_empty(), "{flags:?}");
+        assert!(tally.short * 200 < tally.right, "{flags:?}");
+        let is_described = !flags.contains(&"-fno-asynchronous-unwind-tables");
+        let own = format!(" at {}+", program.display());
+        let is_own = |end: &&String| end.starts_with("Truncated") && end.contains(&own);
+        if is_described && !flags.contains(&"-static") {
+            assert_eq!(tally.roots.keys().find(is_own), None, "{flags:?}");
+        }
     }
 }
 
