@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_goes_and_comes_twice_has_two_absences() {
-        let at = |tenths| Duration::from_millis(tenths * 100);
+        let at = |tenths: u64| Duration::from_millis(tenths * 100);
         let mut watch = CpuWatch::new(&[0, 1, 3]);
         let looks: [(&[u32], &[u32], &[u32]); 6] = [
             (&[0, 1, 3], &[], &[]),
