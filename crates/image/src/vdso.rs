@@ -25,7 +25,7 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     Some(bytes.to_vec())
 }
 
-/// Returns a copy of a process's vdso, mapped at these addresses. `None` if its memory is unreadable.
+/// Returns a copy of a process's vdso, mapped at these addresses. `None` if unreadable.
 ///
 /// For 32-bit programs, since this process has only its own: see [`vdso_image`].
 #[must_use]

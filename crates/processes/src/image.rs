@@ -98,8 +98,8 @@ const VDSO_32: &[u8] = b"[vdso32]";
 
 /// Returns the name of the image in a user mapping that ends at `end`.
 ///
-/// It is the recorded path, except for the vdso of 32-bit programs: the kernel names it like that of
-/// 64-bit programs, but maps only this one below 4 GiB.
+/// It is the recorded path, except for the vdso of 32-bit programs. The kernel calls both vdsos
+/// `[vdso]`, but maps only the one for 32 bits below 4 GiB.
 pub fn image_name(path: &[u8], end: u64) -> &[u8] {
     match path {
         b"[vdso]" if end <= 1 << 32 => VDSO_32,

@@ -9,7 +9,7 @@ pub enum TableError {
     /// Not an ELF file, or the ELF header is cut off.
     #[error("not an ELF file")]
     NotAnElf,
-    /// A big-endian ELF file, or one whose class is not that of its processor (x32).
+    /// A big-endian ELF file, or a class that does not fit its processor (x32).
     #[error("big-endian, or addresses of another size than its processor's")]
     WrongClass,
     /// An ELF file for an unsupported processor (see [`Arch`](crate::Arch)).

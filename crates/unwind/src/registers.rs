@@ -44,7 +44,7 @@ impl Registers {
     /// Returns the user registers of a perf sample. `mask` is the event's `sample_regs_user`;
     /// `values` has one word for each bit.
     ///
-    /// `None` without program counter or stack pointer. `arch` must be that of the sample's ABI: see
+    /// `None` without program counter or stack pointer. `arch` must fit the sample's ABI: see
     /// [`Arch::of_sample`].
     ///
     /// Source: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(registers.get(30), Some(1030));
     }
 
-    /// A kernel for x86-64 writes whole registers, whose upper halves may be those of a system call.
+    /// A kernel for x86-64 writes whole registers. A system call may leave bits in the upper halves.
     #[test]
     fn perf_order_on_i386() {
         let values: Vec<u64> = (100..120).map(|value| value | 0xffff_ffff << 32).collect();

@@ -25,7 +25,7 @@ const MAX_STACK: u64 = 1 << 30;
 
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture; that of x86-64 also those of i386. Cheap to create.
+/// Unwinds stacks of one architecture. The unwinder for x86-64 also unwinds i386. Cheap to create.
 ///
 /// Caches rules if [`Modules::generation`] is implemented, and locations of run-time code if
 /// [`Modules::process`] is.
@@ -73,7 +73,7 @@ impl Unwinder {
         }
     }
 
-    /// Returns the counts since the unwinder was created, without those of 32-bit programs.
+    /// Returns the counts since the unwinder was created, without 32-bit programs.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         CacheStats {
