@@ -233,6 +233,15 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
             sample.addresses.retain(|address| *address >= 1 << 63);
         }
     }
+    // perf prints the leaf of some tracepoints of old kernels twice.
+    for sample in &mut samples {
+        if let [leaf, caller, ..] = sample.addresses[..]
+            && leaf == caller
+            && leaf >= 1 << 63
+        {
+            sample.addresses.remove(0);
+        }
+    }
     samples.sort();
     samples
 }
