@@ -160,7 +160,7 @@ fn a_location_of_many_inlined_calls() {
 #[test]
 fn many_events() {
     let here = Here::new();
-    let text: String = (0..100_000)
+    let text: String = (0..300_000)
         .map(|nth| format!("sh 7/8 [001] 12.{nth:06}: 10 ev{nth}: \n\t401000 f+0x10 (/x)\n\n"))
         .collect();
     std::fs::write(here.path("x.txt"), text).expect("it can be written");
@@ -174,7 +174,7 @@ fn many_events() {
 #[test]
 fn events_and_functions_are_no_product() {
     let here = Here::new();
-    let text: String = (0..300_000)
+    let text: String = (0..100_000)
         .map(|nth| {
             format!(
                 "sh 7 12.{nth:06}: 10 ev{}: \n\t401000 f{nth} (/x)\n\n",
