@@ -245,7 +245,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             let hidden = matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
             let counts = match symbol.st_type() {
                 elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT => true,
-                elf::STT_NOTYPE => info.labels && !hidden && !self.is_mapping_symbol(table, symbol),
+                elf::STT_NOTYPE => info.labels && !hidden && !self.names_nothing(table, symbol),
                 _ => false,
             };
             if name == 0 || !info.loaded || !counts {
@@ -321,19 +321,20 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         version.is_some_and(|version| version & 0x8000 != 0)
     }
 
-    /// Returns true for a mapping symbol, such as `$x` or `$d`, which names nothing (ELF for the
-    /// Arm Architecture, "Mapping symbols"; also RISC-V and others).
-    fn is_mapping_symbol(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
-        let machines = [
+    /// Returns true for a label within a function: `.L44`, which assemblers keep where a relocation
+    /// needs it (i386), or a mapping symbol, such as `$x` or `$d` (ELF for the Arm Architecture,
+    /// "Mapping symbols"; also RISC-V and others).
+    fn names_nothing(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
+        let has_mapping_symbols = [
             elf::EM_ARM.0,
             elf::EM_AARCH64.0,
             elf::EM_RISCV.0,
             elf::EM_CSKY.0,
-        ];
-        machines.contains(&self.machine)
-            && table
-                .strings()
-                .get(symbol.st_name(self.endian))
-                .is_ok_and(|name| name.starts_with(b"$"))
+        ]
+        .contains(&self.machine);
+        let name = table.strings().get(symbol.st_name(self.endian));
+        name.is_ok_and(|name| {
+            name.starts_with(b".L") || has_mapping_symbols && name.starts_with(b"$")
+        })
     }
 }

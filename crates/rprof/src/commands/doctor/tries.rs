@@ -6,8 +6,8 @@ use rprof_perf_event::Errno;
 use rprof_sampler::{Feature, Probe, SessionBuilder};
 
 use crate::cli::SamplingArgs;
-use crate::wording::messages::Failure;
 use crate::recording::session::session;
+use crate::wording::messages::Failure;
 
 /// Results of opening recordings. None of them samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
