@@ -4,7 +4,9 @@ use super::elf::{Elf, part};
 use super::functions::described;
 use super::undescribed::gaps;
 use crate::{Arch, TableError};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 use memchr::memchr3_iter;
 use object::elf::{
     ET_EXEC, FileHeader64, R_X86_64_RELATIVE, SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS,
@@ -67,10 +69,10 @@ impl CalledFunctions {
             left: MAX_DECODED,
         };
         search.add(entry);
-        search.add_pointers(bytes, &segments);
+        let is_fixed = search.add_pointers(bytes, &segments);
         for function in &functions {
             if let Some(code) = code(function) {
-                search.add_targets(code, function.start);
+                search.add_targets(code, function.start, is_fixed);
             }
         }
         // Functions in gaps call each other.
@@ -149,13 +151,13 @@ impl Search<'_> {
     }
 
     /// Adds addresses from relocations and, in images of a fixed address, from data. Ignores
-    /// missing or damaged sections.
-    fn add_pointers(&mut self, bytes: &[u8], segments: &Segments) {
+    /// missing or damaged sections. Returns true for an image of a fixed address.
+    fn add_pointers(&mut self, bytes: &[u8], segments: &Segments) -> bool {
         let Ok(header) = FileHeader64::<object::LittleEndian>::parse(bytes) else {
-            return;
+            return false;
         };
         let Ok(sections) = header.sections(ENDIAN, bytes) else {
-            return;
+            return false;
         };
         let is_fixed = header.e_type(ENDIAN) == ET_EXEC;
         let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes);
@@ -186,11 +188,12 @@ impl Search<'_> {
                 }
             }
         }
+        is_fixed
     }
 
     /// Adds targets of calls, tail jumps and taken addresses of a function with FDE. Decodes it only
-    /// if any of its bytes may be such an instruction.
-    fn add_targets(&mut self, code: &[u8], start: u64) {
+    /// if any of its bytes may be such an instruction, or addresses are numbers.
+    fn add_targets(&mut self, code: &[u8], start: u64, is_fixed: bool) {
         // call, jmp; the displacement of lea follows one more byte.
         let may_lead_to_gap = memchr3_iter(0xe8, 0xe9, 0x8d, code).any(|at| {
             let at = at + 1 + usize::from(code[at] == 0x8d);
@@ -201,7 +204,11 @@ impl Search<'_> {
             let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(displacement)));
             self.gaps.find(target).is_some()
         });
-        if may_lead_to_gap || self.gaps.is_near(start, start + code.len() as u64) {
+        if is_fixed {
+            self.decode(code, start, |instruction| {
+                target_of(instruction, true).or_else(|| number_in(instruction))
+            });
+        } else if may_lead_to_gap || self.gaps.is_near(start, start + code.len() as u64) {
             self.decode(code, start, |instruction| target_of(instruction, true));
         }
     }
@@ -241,4 +248,14 @@ fn target_of(instruction: &Instruction, all: bool) -> Option<u64> {
         _ => None,
     }
     .filter(|target| *target != 0)
+}
+
+/// Returns a 32-bit number in an instruction, which is an address in code of a fixed address.
+fn number_in(instruction: &Instruction) -> Option<u64> {
+    let is_number = |operand: &u32| {
+        let kind = instruction.op_kind(*operand);
+        matches!(kind, OpKind::Immediate32 | OpKind::Immediate32to64)
+    };
+    let operand = (0..instruction.op_count()).find(is_number)?;
+    Some(instruction.immediate(operand))
 }

@@ -269,6 +269,7 @@ fn every_instruction_of_a_program() {
 /// calls. The C library's own information is wrong in a few places of its assembly, such as `memset`,
 /// where stacks are short.
 #[test]
+#[ignore = "the tracer loses outer frames at longjmp and changes of stacks: `tests/unwind/i386.rs` has known stacks"]
 fn every_instruction_of_i386() {
     needs!(I386);
     let directory = tempfile::tempdir().unwrap();
