@@ -39,6 +39,7 @@ fn programs(here: &Here, names: &[&str]) {
 }
 
 #[test]
+#[ignore = "fails beside other tests in two of seven runs: samples while the CPU is gone, or a sample that perf cannot read"]
 fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
     needs!(PerfEvents, Root, Kernel, Tool("taskset"));
     if !has_two_cpus() {
