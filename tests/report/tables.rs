@@ -39,15 +39,15 @@ fn duckdb_finds_the_sums_of_the_report() {
         let Some(name) = row[0].as_str() else {
             continue;
         };
-        let Some(expected) = report.only().rows.iter().find(|row| row.symbol == name) else {
-            panic!("{name} is not in the report");
-        };
+        // `_start` is a function of the program and of the dynamic linker.
+        let same: Vec<_> = (report.only().rows.iter())
+            .filter(|row| row.symbol == name)
+            .collect();
+        assert!(!same.is_empty(), "{name} is not in the report");
+        let own: u64 = same.iter().map(|row| row.own).sum();
+        let total: u64 = same.iter().map(|row| row.total).sum();
         let sums = (row[1].as_f64(), row[2].as_f64());
-        assert_eq!(
-            sums,
-            (Some(expected.own as f64), Some(expected.total as f64)),
-            "{name}"
-        );
+        assert_eq!(sums, (Some(own as f64), Some(total as f64)), "{name}");
         found += 1;
     }
     let named = report
