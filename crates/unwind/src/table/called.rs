@@ -16,8 +16,9 @@ use rprof_image::Segments;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximum bytes of code to search. Larger images have no called functions.
-const MAX_CODE: u64 = 512 << 20;
+/// Maximum bytes of code to search. Larger images have no called functions: reports of compilers
+/// would take half as long again.
+const MAX_CODE: u64 = 16 << 20;
 
 /// Maximum number of functions of an image, to limit the time for hostile ones.
 const MAX_FUNCTIONS: usize = 1 << 18;
@@ -46,8 +47,8 @@ impl CalledFunctions {
     /// [`TableError`] for unusable images.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
         let elf = Elf::parse(bytes)?;
-        let is_go = elf.is_go;
-        if elf.arch != Arch::X86_64 || is_go {
+        let size: u64 = elf.segments.code().map(|segment| segment.file_size).sum();
+        if elf.arch != Arch::X86_64 || elf.is_go || size > MAX_CODE {
             return Ok(Self::default());
         }
         let code = |range: &Range<u64>| {
@@ -58,8 +59,7 @@ impl CalledFunctions {
         let functions = described(Elf::parse(bytes)?);
         let taken = functions.iter().map(|f| (f.start, f.end)).chain(plts);
         let gaps = Gaps(gaps(&segments, taken.collect()));
-        let size: u64 = segments.code().map(|segment| segment.file_size).sum();
-        if gaps.0.is_empty() || size > MAX_CODE {
+        if gaps.0.is_empty() {
             return Ok(Self::default());
         }
         let mut search = Search {
