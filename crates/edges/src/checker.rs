@@ -28,7 +28,7 @@ const LONGEST_START: u64 = 8;
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
-    /// Its image; `None` for generated code and missing files.
+    /// Image of the frame; `None` for generated code and missing files.
     pub(crate) image: Option<usize>,
     /// Address stated in the image. A return address, unless `is_exact`.
     pub(crate) address: u64,

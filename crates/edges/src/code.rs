@@ -23,7 +23,7 @@ pub(crate) struct Exits {
     pub(crate) switches_stack: Option<u64>,
 }
 
-/// What stands before a return address.
+/// Instruction before a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     Call(Target),

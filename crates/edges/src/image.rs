@@ -74,7 +74,7 @@ pub(crate) struct Image {
     pub(crate) arch: Arch,
     pub(crate) data: Vec<u8>,
     pub(crate) segments: Vec<Segment>,
-    /// Those in memory, ascending by address.
+    /// Sections in memory, ascending by address.
     pub(crate) sections: Vec<Section>,
     pub(crate) unwind_info: UnwindInfo,
     /// Names of functions, ascending by address.

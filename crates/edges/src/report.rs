@@ -10,7 +10,7 @@ use crate::checker::{Checker, Frame};
 use crate::script::{Line, stacks};
 use crate::verdict::Verdict;
 
-/// What callers have as their address.
+/// Kind of address that callers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callers {
     /// The return address, as in callchains of rprof and of the kernel.

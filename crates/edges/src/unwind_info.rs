@@ -91,7 +91,7 @@ impl UnwindInfo {
     }
 }
 
-/// Where a frame has its return address.
+/// Location of a frame's return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     Usual,

@@ -145,7 +145,7 @@ impl Registers {
         self.valid &= mask;
     }
 
-    /// Returns registers of which those that no rule has restored have the value of the callee; `None` if there are none.
+    /// Returns the registers, with the callee's value for each that no rule has restored; `None` if all are restored.
     pub(crate) fn restore_all(&self) -> Option<Self> {
         (self.unrestored != 0).then_some(Self {
             valid: self.valid | self.unrestored,

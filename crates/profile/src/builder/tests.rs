@@ -161,7 +161,7 @@ fn rows_of_several_stacks_do_not_wrap() {
     assert_eq!((row.total_samples, top.weight_total), (u64::MAX, u64::MAX));
 }
 
-/// The same functions in profiles of every kind of frame.
+/// A stack of functions keeps them in profiles with every kind of frame.
 #[test]
 fn functions_of_a_stack_are_those_given() {
     for mut builder in [
