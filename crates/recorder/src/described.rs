@@ -34,16 +34,19 @@ impl Rewriting {
     }
 
     pub(crate) fn describe(&self, events: &[EventIds]) -> Vec<EventDescription> {
+        let wakeups = || events.iter().filter(|event| event.role == Role::Wakeups);
         let describe = |event: &EventIds| {
             let attr = self.unwound(&event.attr);
+            let mut ids = event.ids.clone();
             let (attr, name) = match event.role {
                 Role::OffCpu => {
+                    // LOST and THROTTLE records name the event, and perf rejects unknown ids.
+                    ids.extend(wakeups().flat_map(|event| &event.ids));
                     let attr = attr_of_waits(&attr, *self);
                     (attr, WAITS.to_owned())
                 }
                 _ => (attr, event.name.clone()),
             };
-            let ids = event.ids.clone();
             EventDescription { attr, name, ids }
         };
         // Wakeups are part of the waits that they end.
@@ -62,4 +65,32 @@ pub(crate) fn attr_of_waits(switches: &Attr, rewriting: Rewriting) -> Attr {
         .set(SampleType::ADDR, rewriting.records_wakers);
     (attr.flags).set(AttrFlags::CONTEXT_SWITCH, rewriting.keeps_switches);
     attr
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_of_the_rings_belongs_to_a_described_event() {
+        let roles = [Role::Samples, Role::Wakeups, Role::OffCpu, Role::Sideband];
+        let events: Vec<EventIds> = (1..)
+            .zip(roles)
+            .map(|(number, role)| EventIds {
+                role,
+                attr: Attr::default(),
+                name: format!("{role:?}"),
+                ids: vec![10 * number, 10 * number + 1],
+            })
+            .collect();
+        let described = Rewriting::default().describe(&events);
+        let ids = |name: &str| {
+            let event = described.iter().find(|event| event.name == name);
+            event.map(|event| event.ids.clone())
+        };
+        assert_eq!(described.len(), 3);
+        assert_eq!(ids("Samples"), Some(vec![10, 11]));
+        assert_eq!(ids(WAITS), Some(vec![30, 31, 20, 21]), "with the wakeups");
+        assert_eq!(ids("Sideband"), Some(vec![40, 41]));
+    }
 }
