@@ -19,10 +19,28 @@ fn rprof(shell: Shell, args: &str) -> Shell {
     shell.arg(env!("CARGO_BIN_EXE_rprof")).words(args)
 }
 
-/// Works on CPU 1 before it is gone, while it is gone, and after it is back.
-const STAGES: &str = "taskset -c 1 ./before 1; echo 0 >online; sleep 0.7; \
-                      taskset -c 1 ./between 1; echo 0-1 >online; sleep 0.7; \
-                      taskset -c 1 ./after 1";
+/// Works on CPU 1 before it is gone, while it is gone, and after it is back. `-a` records the
+/// programs of other tests too, so each test has names of its own.
+struct Stages {
+    names: [String; 3],
+    script: String,
+}
+
+impl Stages {
+    fn new(here: &Here, test: &str) -> Stages {
+        let names = ["before", "between", "after"].map(|stage| format!("{test}-{stage}"));
+        for name in &names {
+            here.copy(&c("shares.c"), name);
+        }
+        let [before, between, after] = &names;
+        let script = format!(
+            "taskset -c 1 ./{before} 1; echo 0 >online; sleep 0.7; \
+             taskset -c 1 ./{between} 1; echo 0-1 >online; sleep 0.7; \
+             taskset -c 1 ./{after} 1"
+        );
+        Stages { names, script }
+    }
+}
 
 fn has_two_cpus() -> bool {
     let has_two = Path::new("/sys/devices/system/cpu/cpu1").exists();
@@ -32,14 +50,7 @@ fn has_two_cpus() -> bool {
     has_two
 }
 
-fn programs(here: &Here, names: &[&str]) {
-    for name in names {
-        here.copy(&c("shares.c"), name);
-    }
-}
-
 #[test]
-#[ignore = "fails beside other tests in two of seven runs: samples while the CPU is gone, or a sample that perf cannot read"]
 fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
     needs!(PerfEvents, Root, Kernel, Tool("taskset"));
     if !has_two_cpus() {
@@ -52,9 +63,10 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
     ];
     for options in all {
         let here = Here::new();
-        programs(&here, &["before", "between", "after"]);
+        let stages = Stages::new(&here, "record");
         let shell = rprof(with_list(&here, "0-1\n"), "record -F 499");
-        let run = shell.words(options).words("-- sh -c").arg(STAGES).ok();
+        let shell = shell.words(options).words("-- sh -c");
+        let run = shell.arg(&stages.script).ok();
         run.says("CPU 1 was offline from");
         assert!(!run.err().contains("is not in the recording"), "{run}");
         assert!(!run.err().contains("out of order"), "{run}");
@@ -67,7 +79,7 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
                 .map(|(_, weight)| weight)
                 .sum()
         };
-        let [before, between, after] = ["before", "between", "after"].map(of);
+        let [before, between, after] = stages.names.each_ref().map(|name| of(name));
         assert!(
             before > 2 * between && after > 2 * between && after > before / 2,
             "{options}: {before} {between} {after}\n{run}"
@@ -76,7 +88,7 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
         // New events have the ids of the old ones, so perf knows all of them.
         if has(Need::Perf) {
             let perf = here.perf("script -F comm,event").ok();
-            assert!(perf.out().contains("after"), "{options}");
+            assert!(perf.out().contains(&stages.names[2]), "{options}");
         }
     }
 }
@@ -88,11 +100,11 @@ fn a_cpu_that_comes_back_is_counted_again() {
         return;
     }
     let here = Here::new();
-    programs(&here, &["before", "between", "after"]);
+    let stages = Stages::new(&here, "stat");
     let shell = rprof(with_list(&here, "0-1\n"), "stat -a --per cpu --format json");
     let run = shell
         .words("-e {cpu-clock,page-faults} -- sh -c")
-        .arg(STAGES)
+        .arg(&stages.script)
         .ok();
     run.says("CPU 1 was offline from");
     let document: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
@@ -124,7 +136,7 @@ fn a_command_on_a_cpu_that_came_later_has_its_cpu_time_and_the_cause() {
         return;
     }
     let here = Here::new();
-    programs(&here, &["late"]);
+    here.copy(&c("shares.c"), "late");
     let shell = rprof(
         with_list(&here, "0\n"),
         "record -F 499 -e cpu-clock -- sh -c",
