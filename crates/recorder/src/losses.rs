@@ -17,7 +17,8 @@ const MAX_OF_ALL: usize = 2 << 30;
 /// Suggested settings after samples were lost in full rings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LossAdvice {
-    /// Lower rate.
+    /// Lower rate. `None` for fixed periods with stack copies: their samples come in bursts, and a
+    /// burst of a third of them overflows the ring too.
     pub rate: Option<SuggestedRate>,
     /// Larger ring size per CPU, in bytes.
     pub ring: Option<usize>,
@@ -50,8 +51,9 @@ impl LossAdvice {
         let Some(event) = sampled.reduce(|a, b| if copies(a) { a } else { b }) else {
             return LossAdvice::default();
         };
+        let comes_in_bursts = copies(event) && !event.attr.flags.contains(AttrFlags::FREQ);
         LossAdvice {
-            rate: Some(lower_rate(event, lost, all)),
+            rate: (!comes_in_bursts).then(|| lower_rate(event, lost, all)),
             copies_stacks: copies(event),
             ..LossAdvice::default()
         }
@@ -132,6 +134,12 @@ mod tests {
             Some(SuggestedRate::Period(1334))
         );
         assert_eq!(of(period(0), 0, 0).rate, Some(SuggestedRate::Period(2)));
+        let burst = Attr {
+            sample_type: SampleType::STACK_USER,
+            ..period(1)
+        };
+        let advice = of(burst, 5, 16_501);
+        assert!(advice.rate.is_none() && advice.copies_stacks);
         assert_eq!(
             LossAdvice::of_events([].iter(), 1, 2),
             LossAdvice::default()
