@@ -260,17 +260,22 @@ impl Unwinding {
             return RecordAction::Keep;
         };
         let (misc, deferred) = self.unwind(&sample, raw.misc, place);
-        match (
-            sample.put_unwound(misc, &self.chain, self.kept_registers, out),
-            deferred,
-        ) {
-            (Err(_), _) => RecordAction::Keep,
-            (Ok(()), None) => RecordAction::Replace,
-            (Ok(()), Some(deferred)) => {
-                self.deferred.push_back(deferred);
-                RecordAction::Defer
-            }
+        let kept = self.kept_registers;
+        if sample.put_unwound(misc, &self.chain, kept, out).is_err() {
+            // Other fields leave less space than usual. The original record would not fit its
+            // event's layout.
+            self.chain.truncate(MAX_BESIDE_LARGE_FIELDS);
+            let misc = chain::truncated(misc);
+            return match sample.put_unwound(misc, &self.chain, kept, out) {
+                Ok(()) => RecordAction::Replace,
+                Err(_) => RecordAction::Keep,
+            };
         }
+        let Some(deferred) = deferred else {
+            return RecordAction::Replace;
+        };
+        self.deferred.push_back(deferred);
+        RecordAction::Defer
     }
 
     /// Builds the sample's callchain. Returns the record's new misc bits, and the sample if it is
@@ -396,6 +401,9 @@ impl Unwinding {
         }
     }
 }
+
+/// Maximum entries of a callchain if all would make the record too large.
+const MAX_BESIDE_LARGE_FIELDS: usize = 512;
 
 /// Margin in bytes above the outermost frame's stack pointer that is still forwarded, although no
 /// observed stack needed it.

@@ -34,9 +34,12 @@ pub(super) struct CallerHistory {
     checks: Vec<(u64, bool)>,
     /// Looks since the thread's last sample, ascending.
     unproven: Vec<Look>,
+    /// Looks that found other callers after the last sample with the cut point. They may have read
+    /// another activation's frames, after the cut point had left the stack.
+    contradictions: Vec<Look>,
     /// False if the last conclusive sample showed another stack.
     is_live: bool,
-    /// True if different callers were observed.
+    /// True if different callers were observed, and the cut point came back.
     pub(super) ambiguous: bool,
     /// Observations and ambiguity reported to the fingerprint's model.
     pub(super) reported: (u32, bool),
@@ -53,6 +56,7 @@ impl CallerHistory {
             last_counted: 0,
             checks: Vec::new(),
             unproven: Vec::new(),
+            contradictions: Vec::new(),
             is_live: true,
             ambiguous,
             reported: (0, false),
@@ -60,7 +64,7 @@ impl CallerHistory {
         }
     }
 
-    /// Records callers observed in memory or in a copy. Contradicting ones count at once.
+    /// Records callers observed in memory or in a copy.
     pub(super) fn observe(&mut self, callers: &[Frame], root: Root, look: Look, is_copy: bool) {
         if self.callers.is_empty() {
             let from_elsewhere = |frame: &Frame| Frame {
@@ -69,7 +73,11 @@ impl CallerHistory {
             };
             self.callers.extend(callers.iter().map(from_elsewhere));
         } else if !are_same(&self.callers, callers) {
-            self.ambiguous = true;
+            // In a copy, the cut point and its callers are of one moment.
+            match is_copy {
+                true => self.ambiguous = true,
+                false => self.contradict(look),
+            }
             return;
         }
         self.root = Some(root);
@@ -80,6 +88,13 @@ impl CallerHistory {
             }
             false => self.looked(look, true),
         }
+    }
+
+    fn contradict(&mut self, look: Look) {
+        if self.contradictions.len() == MAX_UNPROVEN {
+            self.contradictions.pop();
+        }
+        self.contradictions.push(look);
     }
 
     pub(super) fn looked(&mut self, look: Look, stood: bool) {
@@ -97,6 +112,7 @@ impl CallerHistory {
     /// the looks since the preceding sample.
     pub(super) fn sampled(&mut self, time: u64, is_live: bool) {
         let stays = self.is_live && is_live;
+        self.ambiguous |= is_live && self.contradictions.iter().any(|look| look.begun <= time);
         for look in std::mem::take(&mut self.unproven) {
             match look.begun <= time {
                 true if !stays => {}
@@ -153,6 +169,16 @@ impl CallerHistory {
         missed(at.checked_sub(1)) && missed(Some(at))
     }
 
+    /// Returns true if observations disagree. A look that found other callers is only late if the
+    /// cut point was gone soon after it, and has not come back.
+    pub(super) fn is_contradicted(&self) -> bool {
+        let is_late = |look: &Look| {
+            let behind = (self.checks.iter()).skip_while(|(checked, _)| *checked < look.begun);
+            behind.last().is_some_and(|(_, stood)| !stood)
+        };
+        self.ambiguous || !self.contradictions.iter().all(is_late)
+    }
+
     /// Returns true if a look at `now` would add evidence. While the cut point is off the stack, no
     /// sample could prove it.
     pub(super) fn wants_recheck(&self, now: u64) -> bool {
@@ -186,8 +212,13 @@ impl CallerHistory {
             }
         }
         let age = |(checked, stood): (u64, bool)| stood.then(|| checked.abs_diff(time));
+        let is_nearest = |look: &Look| match look.time <= time {
+            true => before.is_none_or(|(checked, _)| look.time >= checked),
+            false => after.is_none_or(|(checked, _)| look.begun <= checked),
+        };
         Evidence {
             observations,
+            is_disputed: self.contradictions.iter().any(is_nearest),
             before: before.and_then(age),
             after: after.and_then(age),
         }
@@ -197,6 +228,8 @@ impl CallerHistory {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
     pub(super) observations: u32,
+    /// True if the nearest check on one side of the stack found other callers.
+    pub(super) is_disputed: bool,
     /// Time in ns since the last check before the stack; `None` without one, or if it was negative.
     pub(super) before: Option<u64>,
     /// Time in ns to the first check after it; `None` as for `before`.

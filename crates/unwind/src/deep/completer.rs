@@ -85,8 +85,30 @@ pub(super) struct ThreadHistory {
     last_time: u64,
     last_root: Option<Root>,
     pub(super) cut_points: FxHashMap<CutPoint, CallerHistory>,
-    ambiguous: FxHashSet<CutPoint>,
-    ambiguous_by_function: FxHashMap<u64, u32>,
+    ambiguous: AmbiguousCuts,
+}
+
+/// Cut points with changing callers, and their number by function.
+#[derive(Debug, Default)]
+struct AmbiguousCuts {
+    cuts: FxHashSet<CutPoint>,
+    by_function: FxHashMap<u64, u32>,
+}
+
+impl AmbiguousCuts {
+    fn insert(&mut self, cut: CutPoint) {
+        if self.cuts.len() >= MAX_AMBIGUOUS {
+            self.cuts.clear();
+            self.by_function.clear();
+        }
+        if self.cuts.insert(cut) {
+            *self.by_function.entry(cut.function).or_default() += 1;
+        }
+    }
+
+    fn is_polymorphic(&self, function: u64) -> bool {
+        (self.by_function.get(&function)).is_some_and(|n| *n >= POLYMORPHIC)
+    }
 }
 
 impl DeepStackCompleter {
@@ -111,7 +133,6 @@ impl DeepStackCompleter {
             last_ran,
             cut_points,
             ambiguous,
-            ambiguous_by_function,
             ..
         } = thread;
         let slots = (!cut_points.is_empty())
@@ -128,12 +149,7 @@ impl DeepStackCompleter {
                 code,
             );
             if history.ambiguous && !was_ambiguous {
-                if ambiguous.len() >= MAX_AMBIGUOUS {
-                    ambiguous.clear();
-                    ambiguous_by_function.clear();
-                }
                 ambiguous.insert(*cut);
-                *ambiguous_by_function.entry(cut.function).or_default() += 1;
             }
         }
         thread.last.clear();
@@ -160,7 +176,11 @@ impl DeepStackCompleter {
         let copy = CutCopy::new(cut, frames, code);
         for (other, history) in &mut thread.cut_points {
             if let Some(is_live) = copy.shows(*other) {
+                let was_ambiguous = history.ambiguous;
                 history.sampled(time, is_live);
+                if history.ambiguous && !was_ambiguous {
+                    thread.ambiguous.insert(*other);
+                }
                 report(id, history, &mut self.models);
             }
         }
@@ -177,7 +197,7 @@ impl DeepStackCompleter {
         if thread.cut_points.len() >= 4 * MAX_CUT_POINTS {
             thread.cut_points.clear();
         }
-        let mut history = CallerHistory::new(time, thread.ambiguous.contains(&cut));
+        let mut history = CallerHistory::new(time, thread.ambiguous.cuts.contains(&cut));
         if let Some(root) = thread.last_root {
             let last = StackObservation {
                 frames: &thread.last,
@@ -246,11 +266,10 @@ impl DeepStackCompleter {
         let Some(root) = history.root else {
             return Completion::Unknown;
         };
-        if history.ambiguous {
+        if history.is_contradicted() {
             return Completion::Unknown;
         }
-        let ambiguous = thread.ambiguous_by_function.get(&cut.function);
-        let is_polymorphic = ambiguous.is_some_and(|n| *n >= POLYMORPHIC);
+        let is_polymorphic = thread.ambiguous.is_polymorphic(cut.function);
         let evidence = history.evidence(time, now);
         let is_believed = evidence.observations >= MIN_OBSERVATIONS;
         let is_shared = (history.fingerprint).is_some_and(|known| self.models.believes(known));
@@ -262,7 +281,7 @@ impl DeepStackCompleter {
             }
             _ => false,
         };
-        match is_seen {
+        match is_seen && !evidence.is_disputed {
             true => Completion::Callers(&history.callers, root),
             false => Completion::Unknown,
         }

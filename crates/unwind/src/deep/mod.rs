@@ -22,8 +22,9 @@
 //! A read of memory is an observation only if the thread's samples before and after it have the cut
 //! point on their stacks. Memory keeps popped frames, also below a large array. So a late read may
 //! find one activation's return address below another activation's callers. This may recur when two
-//! paths alternate (`fixtures/holes.c`, `turns`). Evidence *against* callers counts at once, proven
-//! or not.
+//! paths alternate (`fixtures/holes.c`, `turns`). A copy with other callers counts at once. A read
+//! with other callers came too late if the cut point was gone right after it and does not return.
+//! Otherwise the callers change, and no stack with this cut point is completed.
 //!
 //! ```text
 //!   time, ms       0          1          2          3    ...    40        41 ...          203

@@ -189,6 +189,32 @@ fn is_never_believed_where_callers_change() {
 }
 
 #[test]
+fn other_callers_count_unless_the_cut_point_has_gone_for_good() {
+    let another_function: &[u64] = &[91, 73, 44, 22, 11];
+    let known = Some(vec![33, 22, 11]);
+    let cases: [(&[u64], &[u64], _); 3] = [
+        (A, another_function, None),
+        (another_function, A, None),
+        (another_function, another_function, known),
+    ];
+    for (next, then, callers) in cases {
+        let mut thread = Watched::new();
+        thread.run(A, 0, 6);
+        let cut = thread.sample(A, 6 * MS);
+        thread.look(B, 6 * MS + MS / 2);
+        assert_eq!(thread.completed(cut, 3 * MS), None, "undecided");
+        thread.sample(next, 7 * MS);
+        thread.sample(then, 8 * MS);
+        assert_eq!(thread.completed(cut, 3 * MS), callers);
+        assert_eq!(
+            thread.completed(cut, 6 * MS),
+            None,
+            "the other callers may be of this stack"
+        );
+    }
+}
+
+#[test]
 fn one_side_is_enough_if_it_is_near() {
     let mut thread = Watched::new();
     let cut = thread.sample(A, 0);
