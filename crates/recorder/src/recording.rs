@@ -409,19 +409,22 @@ impl Recording {
             return;
         }
         self.pace.take();
-        self.stopped = Some(Stopped {
-            // Before sampling stops, because the target runs on.
-            used: self.accounts.used(&self.session),
-            run_delay: run_delay::of(&self.session, self.run_delays.as_ref()),
-            duration: self.started.elapsed(),
-            wall: self.enabled.elapsed(),
-        });
-        self.live.end(self.session.clock().now_ns());
+        // Before sampling stops, because the target runs on.
+        let used = self.accounts.used(&self.session);
+        let run_delay = run_delay::of(&self.session, self.run_delays.as_ref());
         // An event that cannot be disabled stops when it is closed.
         self.session.disable().ok();
         if let Some(counts) = &mut self.counts {
             counts.disable();
         }
+        // On a busy machine, stopping the events takes part of a second.
+        self.live.end(self.session.clock().now_ns());
+        self.stopped = Some(Stopped {
+            used,
+            run_delay,
+            duration: self.started.elapsed(),
+            wall: self.enabled.elapsed(),
+        });
         if let Some(delays) = &self.delays {
             delays.stop();
         }
