@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rprof_events::Event;
+use rprof_jit::InterpretedNames;
 use rprof_launch::Target;
 use rprof_perfdata::{FeatureSections, RecordWriter};
 use rprof_recorder::{
@@ -83,7 +84,8 @@ impl Live {
         watch: &ProcessWatch,
         groups: bool,
     ) -> Result<Live, RecordError> {
-        let recent = RecentRecords::new(quarter.min(MAX_RECORDS));
+        let names = InterpretedNames::default();
+        let recent = RecentRecords::new(quarter.min(MAX_RECORDS), names.clone());
         let (to, watcher) = (recent.clone(), watch.clone());
         let output = Output::writer(move |events, features| {
             Ok(Tee {
@@ -95,6 +97,7 @@ impl Live {
             embedding: Embedding::Nothing,
             pause: Some(PAUSE),
             unwind_memory: quarter.min(MAX_TABLES),
+            names,
             ..RecordOptions::new(output, vec!["rprof".into(), "agent".into()])
         };
         let recording = Recording::attach(session(rate, groups), options)?;

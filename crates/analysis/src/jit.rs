@@ -12,8 +12,8 @@ use std::time::SystemTime;
 use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_jit::jitdump::code_of;
 use rprof_jit::{
-    JitBytes, JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap,
-    ProcessRoot, Refusal,
+    INTERPRETED, JitBytes, JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile,
+    PerfMap, ProcessRoot, Refusal,
 };
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
@@ -326,7 +326,9 @@ impl<'a> Runtimes<'a> {
                 lease.keep();
             }
         }
-        tables.maps.sort_by_key(|(since, _)| *since);
+        tables
+            .maps
+            .sort_by_key(|(since, map)| (!is_interpreted(map), *since));
         if self.is_here {
             self.look(pid, &mut tables);
         }
@@ -350,7 +352,7 @@ impl<'a> Runtimes<'a> {
                 }
             }
         }
-        if tables.maps.is_empty()
+        if tables.maps.iter().all(|(_, map)| is_interpreted(map))
             && let Some((path, bytes)) = self.open(&roots, end, ProcessRoot::perf_map_path)
         {
             tables.maps.push((0, self.map(&path, bytes)));
@@ -490,11 +492,25 @@ impl Tables {
         if let Some(found) = found.last() {
             return Some(found);
         }
-        let after = self.maps.partition_point(|(since, _)| *since <= time);
-        let table = after.saturating_sub(1);
-        let function = self.maps.get(table)?.1.find(avma)?;
+        let (table, function) = match INTERPRETED.contains(&avma) {
+            // Each of these addresses has one name in all maps.
+            true => (self.maps.iter().enumerate())
+                .find_map(|(table, (_, map))| Some((table, map.find(avma)?)))?,
+            false => {
+                // The map of interpreted functions comes first, and has no other addresses.
+                let after = self.maps.partition_point(|(since, _)| *since <= time);
+                let table = after.saturating_sub(1);
+                (table, self.maps.get(table)?.1.find(avma)?)
+            }
+        };
         Some(((self.dumps.len() + table) as u16, function))
     }
+}
+
+/// Returns true for a map of interpreted functions.
+fn is_interpreted(map: &PerfMap) -> bool {
+    map.function(0)
+        .is_some_and(|function| INTERPRETED.contains(&function.start))
 }
 
 /// Returns the frame at an address in a function, with its line if known.

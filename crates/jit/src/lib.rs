@@ -20,6 +20,7 @@
 //! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
 //! | [`source`] | [`MapFile`]: safe opening of an untrusted file |
 //! | `live_files` | [`LiveFiles`]: the files of a live process |
+//! | `interpreted` | [`InterpretedNames`]: addresses for functions without machine code |
 //! | `unwind_tables` | [`JitUnwindTables`]: unwind tables for live processes |
 //!
 //! The crate must not depend on records or samples: callers pass process events.
@@ -44,6 +45,7 @@
 mod by_process;
 mod function;
 mod history;
+mod interpreted;
 pub mod jitdump;
 mod live_files;
 pub mod perf_map;
@@ -55,6 +57,7 @@ pub use by_process::{
     JitMapping, JitProcesses, MAX_JITDUMPS, MAX_LINEAGE, is_jitdump, may_hold_jit_code,
 };
 pub use function::{JitFunction, JitLine};
+pub use interpreted::{INTERPRETED, INTERPRETED_PATH, InterpretedNames};
 pub use jitdump::{DumpError, JitBytes, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use live_files::LiveFiles;
 pub use perf_map::PerfMap;

@@ -71,4 +71,4 @@ pub use recording::Recording;
 pub use replay::{Replay, Replayed, replay};
 pub use summary::Summary;
 pub use throttling::{SuggestedRate, Throttling};
-pub use unwind::{StackCause, StackTally};
+pub use unwind::{InterpretedTally, StackCause, StackTally};

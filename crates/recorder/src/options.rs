@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rprof_events::Event;
+use rprof_jit::InterpretedNames;
 use rprof_output::OutputError;
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_sampler::SessionError;
@@ -170,6 +171,8 @@ pub struct RecordOptions {
     /// Memory for the unwind tables of all images, in bytes. The least recently used ones are
     /// dropped and built again on demand. Default: 96 MiB.
     pub unwind_memory: usize,
+    /// Names of interpreted functions. Share them with readers of live records; files have copies.
+    pub names: InterpretedNames,
     /// Files to embed in the recording for reports.
     pub embedding: Embedding,
     /// Events to count in addition to sampling, for the file's notes; `None` for none.
@@ -199,6 +202,7 @@ impl RecordOptions {
             max_bytes: None,
             unwind: true,
             unwind_memory: UNWIND_MEMORY,
+            names: InterpretedNames::default(),
             embedding: Embedding::Unreachable,
             counted: None,
             least_wait: Duration::from_millis(1),

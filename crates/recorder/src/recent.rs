@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rprof_perfdata::{EventDescription, Events, FeatureSections, FileWriter, RecordWriter};
+use rprof_jit::InterpretedNames;
+use rprof_perfdata::{
+    EmbeddedFile, EventDescription, Events, FeatureSections, FileWriter, RecordWriter,
+};
 use rprof_records::{Attr, Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleLayout};
 
-use crate::output::CarriedRecords;
+use crate::output::{CarriedRecords, interpreted};
 use crate::synthesize::kernel_maps;
 
 /// Bytes of records dropped together.
@@ -29,6 +32,7 @@ struct Kept {
     features: FeatureSections,
     described: Events,
     carried: CarriedRecords,
+    names: InterpretedNames,
     chunks: VecDeque<Chunk>,
     bytes: Vec<u8>,
     len: usize,
@@ -43,13 +47,17 @@ struct Chunk {
 
 impl RecentRecords {
     /// Keeps at most this many bytes of records.
-    pub fn new(most_bytes: usize) -> RecentRecords {
+    ///
+    /// `names` are the recording's [names of interpreted functions](crate::RecordOptions::names):
+    /// snapshots have copies.
+    pub fn new(most_bytes: usize, names: InterpretedNames) -> RecentRecords {
         RecentRecords(Arc::new(Mutex::new(Kept {
             most_bytes,
             events: Vec::new(),
             features: FeatureSections::default(),
             described: Events::new(Vec::new(), Endian::NATIVE),
             carried: CarriedRecords::default(),
+            names,
             chunks: VecDeque::new(),
             bytes: Vec::new(),
             len: 0,
@@ -104,6 +112,7 @@ impl RecentRecords {
             events: kept.events.clone(),
             features: kept.features.clone(),
             head,
+            embedded: interpreted::perf_maps(&kept.names),
             chunks: (kept.chunks.iter())
                 .map(|chunk| Arc::clone(&chunk.bytes))
                 .collect(),
@@ -158,6 +167,12 @@ impl Kept {
                     let event = ProcessEvent::decode(&raw, self.described.layout_of(&raw));
                     let event = event.ok().flatten();
                     self.carried.handle(&raw, event.as_ref(), record);
+                    // No later record refers to its functions.
+                    if let Some(ProcessEvent::Ended { pid, tid }) = event
+                        && pid == tid
+                    {
+                        self.names.forget(pid);
+                    }
                 }
                 records = rest;
             }
@@ -210,6 +225,7 @@ pub struct RecentSnapshot {
     events: Vec<EventDescription>,
     features: FeatureSections,
     head: Vec<u8>,
+    embedded: Vec<EmbeddedFile<'static>>,
     chunks: Vec<Arc<Vec<u8>>>,
 }
 
@@ -224,6 +240,10 @@ impl RecentSnapshot {
         for chunk in &self.chunks {
             writer.write_records(chunk)?;
         }
-        writer.finish(self.features.clone())
+        let mut features = self.features.clone();
+        if !self.embedded.is_empty() {
+            features.insert_embedded_files(&self.embedded);
+        }
+        writer.finish(features)
     }
 }

@@ -135,6 +135,7 @@ impl Recording {
                 session.extras().user_registers,
                 session.clock(),
                 options.unwind_memory,
+                &options.names,
             ),
             false => None,
         };
@@ -207,6 +208,7 @@ impl Recording {
             clock: session.clock(),
             trace,
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
+            names: options.names.clone(),
             counts_idle: *session.target() == Target::System,
         };
         // As late as possible: if rprof is killed before it writes the header, the old file is

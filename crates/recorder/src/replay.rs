@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
+use rprof_jit::InterpretedNames;
 use rprof_perfdata::{FeatureSections, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
@@ -81,6 +82,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         0,
         clock,
         UNWIND_MEMORY,
+        &InterpretedNames::default(),
     );
     let layout = |role| {
         let event = events.iter().find(|event| event.role == role);
@@ -112,6 +114,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         trace: Vec::new(),
         cgroups: false,
         counts_idle: false,
+        names: InterpretedNames::default(),
     };
     let live = Arc::new(LiveCounts::default());
     let sink = Sink::file(file, config.events.clone(), &config.features, config.write)?;

@@ -97,10 +97,62 @@ impl Unwinder {
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
+        self.unwind_observed(registers, memory, modules, limit, frames, &mut |_, _| ())
+    }
+
+    /// Unwinds a stack like [`unwind`](Self::unwind), and replaces `kept` by the registers of each
+    /// frame: as sampled for the first, and the restored ones for callers. Frames of another stack
+    /// have only their address and stack pointer.
+    pub fn unwind_with_registers<M, P>(
+        &mut self,
+        registers: &Registers,
+        memory: &M,
+        modules: &P,
+        limit: usize,
+        frames: &mut Vec<Frame>,
+        kept: &mut Vec<Registers>,
+    ) -> UnwindOutcome
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        kept.clear();
+        let fill = |kept: &mut Vec<Registers>, frames: &[Frame], to: usize| {
+            let missing = frames.get(kept.len()..to).unwrap_or_default();
+            kept.extend(
+                missing
+                    .iter()
+                    .map(|frame| Registers::new(registers.arch(), frame.address, frame.sp)),
+            );
+        };
+        let mut keep = |frames: &[Frame], known: &Registers| {
+            fill(kept, frames, frames.len().saturating_sub(1));
+            kept.push(*known);
+        };
+        let end = self.unwind_observed(registers, memory, modules, limit, frames, &mut keep);
+        fill(kept, frames, frames.len());
+        end
+    }
+
+    /// Calls `observe` with the frames so far and the registers of the last one.
+    fn unwind_observed<M, P, O>(
+        &mut self,
+        registers: &Registers,
+        memory: &M,
+        modules: &P,
+        limit: usize,
+        frames: &mut Vec<Frame>,
+        observe: &mut O,
+    ) -> UnwindOutcome
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+        O: FnMut(&[Frame], &Registers),
+    {
         if (self.arch, registers.arch()) == (Arch::X86_64, Arch::X86) {
             let compat = || Box::new(Self::new(Arch::X86));
             let compat = self.compat.get_or_insert_with(compat);
-            return compat.unwind(registers, memory, modules, limit, frames);
+            return compat.unwind_observed(registers, memory, modules, limit, frames, observe);
         }
         frames.clear();
         if limit == 0 {
@@ -108,6 +160,7 @@ impl Unwinder {
         }
         let frame = Frame::sampled(registers.ip(), registers.sp());
         frames.push(frame);
+        observe(frames, registers);
         if registers.arch() != self.arch {
             return UnwindOutcome::Truncated(TruncationReason::BadCfi {
                 address: frame.address,
@@ -119,7 +172,7 @@ impl Unwinder {
         blobs.begin_stack();
         let mut cache = std::mem::take(&mut self.cache);
         let end = self.follow(
-            frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
+            frame, registers, memory, modules, limit, frames, &blobs, &mut cache, observe,
         );
         self.cache = cache;
         if let Some(process) = process
@@ -134,7 +187,7 @@ impl Unwinder {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn follow<M, P>(
+    fn follow<M, P, O>(
         &self,
         mut frame: Frame,
         registers: &Registers,
@@ -144,10 +197,12 @@ impl Unwinder {
         frames: &mut Vec<Frame>,
         blobs: &BlobCache,
         cache: &mut RuleCache,
+        observe: &mut O,
     ) -> UnwindOutcome
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
+        O: FnMut(&[Frame], &Registers),
     {
         let mut registers = *registers;
         let generation = modules.generation();
@@ -250,6 +305,7 @@ impl Unwinder {
             }
             registers.set_ip(address);
             frames.push(frame);
+            observe(frames, &registers);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rprof_jit::{JitDump, LiveFiles, PerfMap};
+use rprof_jit::{InterpretedNames, JitDump, JitFunction, LiveFiles, PerfMap};
 use rprof_symbols::{Lookup, Reason};
 use rustc_hash::FxHashMap;
 
@@ -141,6 +141,21 @@ impl JitFiles {
             }
         }
         (found, has_files)
+    }
+}
+
+/// Sets the names of interpreted functions.
+pub(super) fn name_interpreted(names: &InterpretedNames, avmas: &[u64], found: &mut [Lookup]) {
+    for (found, avma) in found.iter_mut().zip(avmas) {
+        if let Some(name) = names.name_of(*avma) {
+            let range = InterpretedNames::range_at(*avma);
+            let function = JitFunction {
+                name: (&*name).into(),
+                start: range.start,
+                size: range.end - range.start,
+            };
+            *found = Ok(frames(&function, *avma, None));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod namer;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rprof_jit::InterpretedNames;
 use rprof_perfdata::{EventDescription, Events, FeatureSections, RecordWriter};
 use rprof_profile::{Profile, TopFunctions};
 use rprof_records::{Endian, RawBytes, RawRecord};
@@ -76,6 +77,7 @@ pub struct LiveAnalysis(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     symbolizer: Symbolizer,
+    names: InterpretedNames,
     /// Runtime files. Locked during name lookups, before all other locks.
     look_up: Mutex<JitFiles>,
     /// Locked by the writer, and briefly by profiles.
@@ -117,11 +119,17 @@ impl LiveAnalysis {
     /// Creates an analysis without records. `symbolizer` supplies the names.
     pub fn new(symbolizer: Symbolizer) -> LiveAnalysis {
         LiveAnalysis(Arc::new(Shared {
+            names: InterpretedNames::default(),
             look_up: Mutex::default(),
             counter: Mutex::default(),
             namer: Mutex::new(Namer::new(symbolizer.has_root())),
             symbolizer,
         }))
+    }
+
+    /// Returns the names of interpreted functions, to share with the recorder.
+    pub fn interpreted_names(&self) -> &InterpretedNames {
+        &self.0.names
     }
 
     /// Creates a writer for records of these events. `features` are the sections at the start of
@@ -215,7 +223,9 @@ impl LiveAnalysis {
                 }
                 BatchSource::Jit(pid) => {
                     let owners = lock(&self.0.counter).owners_of_jit_code(*pid);
-                    files.resolve(&owners, &batch.addresses)
+                    let (mut found, may_come) = files.resolve(&owners, &batch.addresses);
+                    jit::name_interpreted(&self.0.names, &batch.addresses, &mut found);
+                    (found, may_come)
                 }
             };
             lock(&self.0.namer).take_in(&batch, &found, may_come);

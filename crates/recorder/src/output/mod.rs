@@ -18,6 +18,7 @@
 //! | `tally` | [`Tally`]: counts of a file's records |
 //! | `build_ids` | build-ids of mapped files, by path |
 //! | `identified` | build-ids of mapped files, by device and inode |
+//! | `interpreted` | mapping and names of interpreted functions |
 //! | `wall_clock` | timestamps in file names |
 //! | `embedding` | embeds files that reports need and that may disappear |
 
@@ -26,6 +27,7 @@ mod carried;
 mod custom_writer;
 mod embedding;
 mod identified;
+pub(crate) mod interpreted;
 mod rotation;
 mod sampled_images;
 mod sink;
@@ -45,6 +47,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rprof_jit::InterpretedNames;
 use rprof_output::{OwnFile, RecordingFile, Whereabouts};
 use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
 use rprof_processes::{LiveProcesses, Pid};
@@ -100,6 +103,7 @@ pub(crate) struct OutputConfig {
     pub(crate) cgroups: bool,
     pub(crate) trace: Vec<u8>,
     pub(crate) counts_idle: bool,
+    pub(crate) names: InterpretedNames,
 }
 
 /// The current output file, with counts of this and earlier files.

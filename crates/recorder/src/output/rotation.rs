@@ -11,7 +11,7 @@ use rprof_output::{OutputError, RecordingFile, Whereabouts};
 use rprof_perfdata::Feature;
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
-use super::{EmbeddedName, RotatingOutput, Sink, wall_clock};
+use super::{EmbeddedName, RotatingOutput, Sink, interpreted, wall_clock};
 
 impl RotatingOutput {
     pub(super) fn set_end(&mut self, from: u64) {
@@ -38,6 +38,7 @@ impl RotatingOutput {
         let notes = [self.tally.notes(), self.config.notes.clone()].concat();
         self.bytes_before += self.sink.as_ref().map_or(0, Sink::len);
         self.finish_file(&notes)?;
+        self.config.names.forget_all();
         self.put_aside()?;
         self.before.add(&std::mem::take(&mut self.tally));
         self.set_end(self.config.clock.now_ns());
@@ -76,6 +77,7 @@ impl RotatingOutput {
         features.insert_rprof_notes(notes);
         self.embedded.extend(embedded.iter().map(EmbeddedName::of));
         embedded.extend(self.identified.take_table());
+        embedded.extend(interpreted::perf_maps(&self.config.names));
         if !embedded.is_empty() {
             features.insert_embedded_files(&embedded);
         }

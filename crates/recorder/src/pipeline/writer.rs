@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
 use rprof_sampler::{
-    Batch, FastDrain, InheritedEventFilter, LateBoost, Recycler, RemoteDrain, Traces,
+    Batch, FastDrain, InheritedEventFilter, LateBoost, Recycler, RemoteDrain, Stream, Traces,
 };
 
 use super::deferred::DeferralQueue;
@@ -18,7 +18,7 @@ use super::layouts::Layouts;
 use super::merge::{Merge, Released};
 use crate::limits::{Limit, ReachedLimits};
 use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
-use crate::output::RotatingOutput;
+use crate::output::{RotatingOutput, interpreted};
 use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
@@ -210,8 +210,19 @@ impl Writer {
                 RecordAction::Keep => record.bytes,
                 RecordAction::Replace | RecordAction::Defer => &unwound,
             };
-            let record = Released { bytes, ..record };
+            let announced = unwinding.as_mut().and_then(Unwinding::take_unannounced);
             let mut output = WaitOutput { off_cpu, output };
+            if let Some(pid) = announced {
+                let bytes = interpreted::mapping(pid, record.time, &layouts.sideband)?;
+                let mapping = Released {
+                    bytes: &bytes,
+                    stream: Stream::Sideband,
+                    ..record
+                };
+                let event = layouts.process_event(&mapping);
+                deferrals.push(&mapping, event.as_ref(), false, &mut output)?;
+            }
+            let record = Released { bytes, ..record };
             deferrals.push(&record, event, action == RecordAction::Defer, &mut output)
         })?;
         if !good {

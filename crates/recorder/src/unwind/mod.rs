@@ -16,6 +16,7 @@ mod clock;
 mod code;
 mod deep;
 mod deferred_sample;
+mod interpreters;
 mod monotonic;
 mod process_memory;
 mod sleepers;
@@ -24,17 +25,18 @@ mod tally;
 mod work;
 
 pub(crate) use sleepers::SleepingStack;
-pub use tally::{StackCause, StackTally};
+pub use tally::{InterpretedTally, StackCause, StackTally};
 
+use rprof_jit::InterpretedNames;
 use rprof_processes::{LiveMap, Pid, Tid};
 use rprof_records::{
-    Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawRecord, RecordType, Sample, SampleLayout,
-    SampleType,
+    Attr, ContextMarker, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawRecord, RecordType,
+    Sample, SampleLayout, SampleType,
 };
 use rprof_sampler::{Clock, EventIds, FastDrain, StackBases};
 use rprof_unwind::{
-    Arch, DeepStackCompleter, Frame, MissingWord, Registers, Root, StackDump, TruncationReason,
-    UnwindOutcome, Unwinder,
+    Arch, DeepStackCompleter, Frame, Memory, MissingWord, Registers, Root, StackDump,
+    TruncationReason, UnwindOutcome, Unwinder,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -45,6 +47,7 @@ use crate::pipeline::merge::Released;
 use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
 use deferred_sample::{Cut, DeferredSample, DeferredSamples, MAX_FRAMES};
+use interpreters::{Interpreters, Sources, UnwoundSample};
 use monotonic::MonotonicTimes;
 use process_memory::{ProcessMemories, StackLink};
 use tables::Tables;
@@ -73,6 +76,7 @@ pub(crate) struct Unwinding {
     filled: FxHashMap<u64, u64>,
     bases: StackBases,
     fast_drain: FastDrain,
+    interpreters: Interpreters,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
@@ -109,6 +113,7 @@ impl Unwinding {
         kept_registers: u64,
         clock: Clock,
         memory: usize,
+        names: &InterpretedNames,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
@@ -143,6 +148,7 @@ impl Unwinding {
             filled: FxHashMap::default(),
             bases: bases.clone(),
             fast_drain: fast_drain.clone(),
+            interpreters: Interpreters::new(names.clone()),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -198,6 +204,7 @@ impl Unwinding {
                 self.memory.forget(pid);
                 self.forget(tid);
                 self.tables.jit.forget(pid.0);
+                self.interpreters.forget(pid);
                 self.begun.insert(pid);
             }
             ProcessEvent::Forked {
@@ -209,13 +216,16 @@ impl Unwinding {
                 if pid == tid {
                     // The EXIT of an earlier process may have been lost.
                     self.memory.forget(Pid(*pid));
+                    self.interpreters.handle_fork(Pid(*pid), Pid(*parent_pid));
                 }
                 self.tables.jit.handle_fork(*pid, *parent_pid);
             }
             ProcessEvent::Ended { pid, tid } => {
                 let (pid, tid) = (Pid(*pid), Tid(*tid));
+                self.interpreters.forget_thread(pid, thread(tid.0));
                 if process_ended {
                     self.tables.jit.forget(pid.0);
+                    self.interpreters.forget(pid);
                     self.begun.remove(&pid);
                     // Only with the last thread, because opening it again takes longer than reading
                     // a stack.
@@ -232,6 +242,7 @@ impl Unwinding {
         let pid = Pid(mapped.pid);
         if mapped.executable {
             self.tables.jit.handle_mapped(mapped.pid, &mapped.path);
+            self.interpreters.handle_mapped(mapped);
         }
         if self.begun.contains(&pid)
             && let Some(mapping) = self.map.find(pid, mapped.start)
@@ -336,7 +347,14 @@ impl Unwinding {
         self.memory.at(time.unwrap_or(u64::MAX));
         let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let frames = &mut self.frames;
-        let mut end = (self.unwinder).unwind(whole, dump, &code, MAX_FRAMES, frames);
+        let registers = self.interpreters.watch(pid);
+        let is_watched = registers.is_some();
+        let mut end = match registers {
+            None => (self.unwinder).unwind(whole, dump, &code, MAX_FRAMES, frames),
+            Some(kept) => {
+                (self.unwinder).unwind_with_registers(whole, dump, &code, MAX_FRAMES, frames, kept)
+            }
+        };
         if let UnwindOutcome::Truncated(TruncationReason::OtherStack { missing, .. }) = end
             && let MissingWord::Link(address) = missing
             && let Some(link) = StackLink::read(dump, address, &self.memory, pid)
@@ -347,7 +365,10 @@ impl Unwinding {
         learn_base(&self.bases, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         let time = time.unwrap_or(0);
-        chain::append_frames(&self.frames, &mut self.chain);
+        match is_watched {
+            false => chain::append_frames(&self.frames, &mut self.chain),
+            true => self.append_with_functions(pid, thread, time, dump, end.is_complete()),
+        }
         let held = match end {
             UnwindOutcome::Complete(root) => {
                 // Frames of another stack have no slot to match cut points.
@@ -401,6 +422,49 @@ impl Unwinding {
         }
     }
 }
+
+impl Unwinding {
+    /// Appends the stack of a process that may run an interpreter, with its functions.
+    fn append_with_functions(
+        &mut self,
+        pid: Pid,
+        thread: u64,
+        time: u64,
+        memory: &dyn Memory,
+        is_complete: bool,
+    ) {
+        let sample = UnwoundSample {
+            pid,
+            thread,
+            time,
+            frames: &self.frames,
+            memory,
+            is_complete,
+        };
+        let sources = Sources {
+            map: &self.map,
+            tables: &self.tables,
+            memory: &self.memory,
+        };
+        let tally = &mut self.tally.interpreted;
+        if self.interpreters.read(&sample, &sources, tally) {
+            let now = rprof_sampler::monotonic_ns();
+            let until = now.saturating_add(INTERPRETED_DRAIN);
+            self.fast_drain.request_until(until);
+        }
+        self.chain.push(ContextMarker::USER.0);
+        self.interpreters.append(&self.frames, &mut self.chain);
+    }
+
+    /// Returns a process whose range of interpreted functions must be mapped before its last
+    /// sample.
+    pub(crate) fn take_unannounced(&mut self) -> Option<Pid> {
+        self.interpreters.take_unannounced()
+    }
+}
+
+/// Nanoseconds of fast draining after a stack whose callers are in memory that changes.
+const INTERPRETED_DRAIN: u64 = 1_000_000_000;
 
 /// Maximum entries of a callchain if all would make the record too large.
 const MAX_BESIDE_LARGE_FIELDS: usize = 512;

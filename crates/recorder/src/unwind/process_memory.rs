@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rprof_image::{Patience, PatientCalls, Rate};
+use rprof_interpreters::MemoryRead;
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
 use rprof_unwind::{Memory, StackDump};
@@ -291,6 +292,27 @@ impl ProcessMemories {
             }
             Err(late) => page_of(start, Err(late)),
         }
+    }
+
+    /// Reads a batch with one call. `None` if the memory cannot be opened.
+    pub(super) fn read_batch(
+        &self,
+        pid: Pid,
+        mut reads: Vec<MemoryRead>,
+    ) -> Result<Option<Vec<MemoryRead>>, NotInTime> {
+        let Some(process) = self.of(pid)? else {
+            return Ok(None);
+        };
+        let file = Arc::clone(&process.file);
+        let read = move || {
+            for read in &mut reads {
+                let found = file.read_exact_at(&mut read.bytes, read.address);
+                read.is_read = found.is_ok();
+            }
+            reads
+        };
+        let done = process.reader.call(process.user, read).ok_or(NotInTime)?;
+        Ok(Some(done))
     }
 
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image, vdso_of_process};
+use rprof_interpreters::{ImageSymbols, RuntimeImage, runtimes_of};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_sampler::Boosted;
 use rprof_unwind::UnwindTable;
 
+use super::interpreters::file_name;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::MappedImage;
 
@@ -65,6 +67,8 @@ type Table = Arc<RequestedTable>;
 #[derive(Debug, Default)]
 struct RequestedTable {
     made: OnceLock<Result<Box<UnwindTable>, NoTable>>,
+    /// Runtime of an interpreted language in the image, found before the table is made.
+    runtime: OnceLock<Arc<dyn RuntimeImage>>,
     /// True from the request on, until it is refused.
     is_requested: AtomicBool,
 }
@@ -268,6 +272,13 @@ impl Tables {
         Ok(table.as_deref().ok())
     }
 
+    /// Returns the runtime of an interpreted language in an image that was opened, and its table.
+    pub(super) fn runtime(&self, image: ImageId) -> Option<(Arc<dyn RuntimeImage>, &UnwindTable)> {
+        let slot = self.slots.get(image.0 as usize)?;
+        let table = slot.table.get()?.as_deref().ok()?;
+        Some((Arc::clone(slot.table.runtime.get()?), table))
+    }
+
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         std::mem::take(self.sampled.get_mut())
     }
@@ -391,7 +402,7 @@ impl Request {
             return;
         }
         self.table.made.get_or_init(|| {
-            let table = open(&self.image, counts)?;
+            let table = open(&self.image, counts, &self.table.runtime)?;
             (counts.bytes).fetch_add(table.memory(), Ordering::Relaxed);
             let is_too_long = u64::from(table.has_too_long_section());
             counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
@@ -409,7 +420,11 @@ fn mapped_image(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<Mapped
     })
 }
 
-fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
+fn open(
+    mapped: &MappedImage,
+    counts: &Counts,
+    runtime: &OnceLock<Arc<dyn RuntimeImage>>,
+) -> Result<UnwindTable, NoTable> {
     let unusable = NoTable::Unusable;
     match mapped.image.kind {
         ImageKind::Vdso => {
@@ -434,7 +449,14 @@ fn open(mapped: &MappedImage, counts: &Counts) -> Result<UnwindTable, NoTable> {
                 counts.sparse.fetch_add(1, Ordering::Relaxed);
                 return Err(unusable);
             }
-            UnwindTable::read(&FileReader::new(&file)).map_err(|_| unusable)
+            let file = FileReader::new(&file);
+            let name = file_name(&mapped.image.path);
+            let found = runtimes_of(name)
+                .find_map(|runtime| runtime.image(name, &ImageSymbols::read(&file, runtime)));
+            if let Some(found) = found {
+                runtime.get_or_init(|| found);
+            }
+            UnwindTable::read(&file).map_err(|_| unusable)
         }
         _ => Err(unusable),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rprof_interpreters::Found;
 use rprof_processes::Image;
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
@@ -85,6 +86,42 @@ pub struct StackTally {
     pub kernel_only: u64,
     /// Samples in `truncated` without an image name, because there are too many names.
     pub without_name: u64,
+    /// Stacks with functions of an interpreted language.
+    pub interpreted: InterpretedTally,
+}
+
+/// Counts of stacks with functions of an interpreted language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterpretedTally {
+    /// Stacks with such functions, or with a gap.
+    pub total: u64,
+    /// Stacks with a gap: no evidence proves some callers.
+    pub unproven: u64,
+    /// Stacks with functions whose names could not be read.
+    pub unnamed: u64,
+    /// Stacks without any such function, because the process memory could not be read.
+    pub unread: u64,
+}
+
+impl InterpretedTally {
+    pub(super) fn count(&mut self, found: &Found) {
+        self.total += u64::from(found.is_interpreted());
+        self.unproven += u64::from(found.gaps > 0);
+        self.unnamed += u64::from(found.unnamed > 0);
+        self.unread += u64::from(found.is_unread && !found.is_interpreted());
+    }
+
+    fn notes(self) -> impl Iterator<Item = (String, String)> {
+        let counts = [
+            ("stacks.interpreted", self.total),
+            ("stacks.interpreted.unproven", self.unproven),
+            ("stacks.interpreted.unnamed", self.unnamed),
+            ("stacks.interpreted.unread", self.unread),
+        ];
+        let is_used = self != Self::default();
+        let notes = counts.into_iter().filter(move |_| is_used);
+        notes.map(|(key, count)| (key.to_owned(), count.to_string()))
+    }
 }
 
 impl StackTally {
@@ -104,6 +141,7 @@ impl StackTally {
             note("stacks.complete", self.complete),
             note("stacks.joined", self.joined),
         ];
+        notes.extend(self.interpreted.notes());
         for ((cause, image), count) in &self.truncated {
             let key = format!("stacks.truncated.{}", cause.key());
             notes.push((key, format!("{count} {image}")));

@@ -65,7 +65,8 @@ impl Live {
         // Skips idle CPUs for events without such a setting.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;
-        let recent = keeps_records.then(|| RecentRecords::new(MAX_BYTES));
+        let recent = keeps_records
+            .then(|| RecentRecords::new(MAX_BYTES, analysis.interpreted_names().clone()));
         let gate = Arc::default();
         let start = |target: &TargetArgs| -> Result<Recording, Failure> {
             let writer = (analysis.clone(), recent.clone(), Arc::clone(&gate));
@@ -141,6 +142,7 @@ fn options(
     (analysis, recent, gate): (LiveAnalysis, Option<RecentRecords>, Arc<Mutex<()>>),
     waker: &UnixStream,
 ) -> Result<RecordOptions, Failure> {
+    let names = analysis.interpreted_names().clone();
     let output = Output::writer(move |events, features| {
         Ok(Writer {
             live: analysis.writer(events, features),
@@ -151,6 +153,7 @@ fn options(
     Ok(RecordOptions {
         unwind: args.sampling.unwinds(),
         embedding: Embedding::Nothing,
+        names,
         pause: Some(PAUSE),
         notify: Some(waker.try_clone().context("cannot make a socket")?),
         ..RecordOptions::new(output, crate::commands::tui::words())

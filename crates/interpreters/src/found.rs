@@ -1,0 +1,79 @@
+//! [`Found`]: the functions found on one stack.
+
+/// Name of a gap: interpreted callers exist, but no evidence proves which.
+pub const UNPROVEN_CALLERS: &str = "[Python callers unproven]";
+
+/// Source of callchain entries for names.
+pub trait Names {
+    /// Returns the callchain entry that stands for a name, the same for the same name. `None` at a
+    /// limit. Names come from the process and may have any contents.
+    fn address_of(&mut self, name: &str) -> Option<u64>;
+}
+
+/// A function on the inner side of a native frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterpretedFrame {
+    /// Index of the native frame whose code runs the function.
+    pub native: usize,
+    /// Entry of [`Names`].
+    pub address: u64,
+}
+
+/// Functions found on one stack, innermost first, and counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Sorted by native frame; several functions of one native frame stand innermost first.
+    pub frames: Vec<InterpretedFrame>,
+    /// Number of proven functions.
+    pub proven: u32,
+    /// Number of gaps.
+    pub gaps: u32,
+    /// Number of proven functions whose names could not be read.
+    pub unnamed: u32,
+    /// True if the process memory could not be read, for example because the process has ended.
+    pub is_unread: bool,
+    /// True if the next samples should be read as early as possible, because callers are in memory
+    /// that changes.
+    pub is_urgent: bool,
+}
+
+impl Found {
+    /// Empties the result.
+    pub fn clear(&mut self) {
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        *self = Self {
+            frames,
+            ..Self::default()
+        };
+    }
+
+    /// Adds a proven function. `None` is a function without a name, which the stack omits.
+    pub fn push(&mut self, native: usize, address: Option<u64>) {
+        self.proven += 1;
+        match address {
+            Some(address) => self.frames.push(InterpretedFrame { native, address }),
+            None => self.unnamed += 1,
+        }
+    }
+
+    /// Adds a gap: functions may be missing here.
+    pub fn push_gap(&mut self, native: usize, names: &mut dyn Names) {
+        self.gaps += 1;
+        if let Some(address) = names.address_of(UNPROVEN_CALLERS) {
+            self.frames.push(InterpretedFrame { native, address });
+        }
+    }
+
+    /// Returns true if the stack has functions or gaps.
+    #[must_use]
+    pub fn is_interpreted(&self) -> bool {
+        self.proven + self.gaps > 0
+    }
+
+    /// Returns true if all interpreted functions of the stack have names.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.gaps == 0 && self.unnamed == 0 && !self.is_unread
+    }
+}

@@ -1,0 +1,45 @@
+//! Finds the functions of interpreted languages on unwound stacks of running processes.
+//!
+//! A native stack of a Python program shows the interpreter's own C functions. This crate finds the
+//! program's functions: from the registers and the stack bytes of the sample, which are exact, and
+//! from reads of process memory, which happen later. It reports only functions that the evidence
+//! proves. The rest is a [gap](Found::push_gap), and counted.
+//!
+//! ```text
+//!   file name --> Runtime::is_image        symbols of the image --> Runtime::image
+//!                                                                        |  once per image
+//!                                                                        v
+//!                                                                  RuntimeImage::process
+//!                                                                        |  once per process
+//!   Stack: frames with registers, stack bytes --+                        v
+//!   ProcessMemory: one call per batch ----------+-------------> Interpreter::read --> Found
+//!   Names: name to address ---------------------+
+//! ```
+//!
+//! | module | idea |
+//! |---|---|
+//! | `runtime` | [`Runtime`], [`RuntimeImage`], [`Interpreter`]: what each language implements |
+//! | `stack` | [`Stack`], [`NativeFrame`]: the input |
+//! | `memory` | [`ProcessMemory`]: batches of reads |
+//! | `found` | [`Found`]: the output |
+//! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
+//!
+//! The crate makes no system calls, and knows no records and no files.
+//!
+//! # Hostile input
+//!
+//! A process controls its memory, so every word may lie. Reads and loops are bounded, arithmetic
+//! wraps, and nothing panics.
+#![forbid(unsafe_code)]
+
+mod found;
+mod memory;
+mod runtime;
+mod stack;
+mod symbols;
+
+pub use found::{Found, InterpretedFrame, Names, UNPROVEN_CALLERS};
+pub use memory::{MemoryRead, ProcessMemory};
+pub use runtime::{Interpreter, Runtime, RuntimeImage, runtimes_of};
+pub use stack::{CodeKind, NativeFrame, Stack};
+pub use symbols::{ImageSymbol, ImageSymbols};

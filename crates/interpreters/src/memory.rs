@@ -1,0 +1,51 @@
+//! [`ProcessMemory`]: reads of a process's memory, in batches.
+
+/// One read of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRead {
+    /// Address (AVMA) of the first byte.
+    pub address: u64,
+    /// Buffer, as long as the read.
+    pub bytes: Vec<u8>,
+    /// True once all bytes were read.
+    pub is_read: bool,
+}
+
+impl MemoryRead {
+    /// Requests `len` bytes.
+    #[must_use]
+    pub fn new(address: u64, len: usize) -> Self {
+        Self {
+            address,
+            bytes: vec![0; len],
+            is_read: false,
+        }
+    }
+
+    /// Returns the bytes if the read succeeded.
+    #[must_use]
+    pub fn get(&self) -> Option<&[u8]> {
+        self.is_read.then_some(&self.bytes[..])
+    }
+
+    /// Returns the little-endian word at an offset, if it was read.
+    #[must_use]
+    pub fn u64(&self, offset: usize) -> Option<u64> {
+        let bytes = self.get()?.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// Returns the little-endian half word at an offset, if it was read.
+    #[must_use]
+    pub fn u32(&self, offset: usize) -> Option<u32> {
+        let bytes = self.get()?.get(offset..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+}
+
+/// Memory of a running process, which may change between and during reads.
+pub trait ProcessMemory {
+    /// Reads a batch. Each call takes as long as many reads, so callers collect reads. Implementors
+    /// may limit the length and the number of reads, and leave the rest unread.
+    fn read(&mut self, reads: &mut [MemoryRead]);
+}

@@ -1,0 +1,84 @@
+//! [`ImageSymbols`]: the symbols of an image that a runtime needs.
+
+use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB};
+use object::read::elf::{FileHeader, Sym};
+use object::{LittleEndian, ReadRef};
+use rustc_hash::FxHashMap;
+
+use crate::Runtime;
+
+/// Maximum number of symbols kept.
+const MAX_SYMBOLS: usize = 1 << 16;
+
+/// Address and size of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageSymbol {
+    /// Stated address (SVMA).
+    pub svma: u64,
+    /// Size in bytes; 0 if unknown.
+    pub size: u64,
+}
+
+/// Symbols of an image, by name. Only those that a runtime [wants](Runtime::wants_symbol).
+#[derive(Clone, Debug, Default)]
+pub struct ImageSymbols {
+    by_name: FxHashMap<Box<[u8]>, ImageSymbol>,
+}
+
+impl ImageSymbols {
+    /// Reads `.dynsym` and `.symtab` of a 64-bit ELF image. Empty for other or damaged files.
+    pub fn read<'data, R: ReadRef<'data>>(file: R, runtime: &dyn Runtime) -> Self {
+        let mut symbols = Self::default();
+        let endian = LittleEndian;
+        let Ok(header) = FileHeader64::<LittleEndian>::parse(file) else {
+            return symbols;
+        };
+        let Ok(sections) = header.sections(endian, file) else {
+            return symbols;
+        };
+        for kind in [SHT_DYNSYM, SHT_SYMTAB] {
+            let Ok(table) = sections.symbols(endian, file, kind) else {
+                continue;
+            };
+            for symbol in table.iter() {
+                let svma = symbol.st_value(endian);
+                if svma == 0 || symbols.by_name.len() == MAX_SYMBOLS {
+                    continue;
+                }
+                let name = symbol.name(endian, table.strings()).unwrap_or_default();
+                if runtime.wants_symbol(name) {
+                    let size = symbol.st_size(endian);
+                    let found = ImageSymbol { svma, size };
+                    symbols.by_name.entry(name.into()).or_insert(found);
+                }
+            }
+        }
+        symbols
+    }
+
+    /// Returns a symbol by name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<ImageSymbol> {
+        self.by_name.get(name.as_bytes()).copied()
+    }
+
+    /// Iterates over the symbols, in arbitrary order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], ImageSymbol)> {
+        self.by_name.iter().map(|(name, symbol)| (&**name, *symbol))
+    }
+
+    /// Returns true without symbols.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+impl<'n> FromIterator<(&'n str, ImageSymbol)> for ImageSymbols {
+    fn from_iter<I: IntoIterator<Item = (&'n str, ImageSymbol)>>(symbols: I) -> Self {
+        let own = |(name, symbol): (&str, ImageSymbol)| (name.as_bytes().into(), symbol);
+        Self {
+            by_name: symbols.into_iter().map(own).collect(),
+        }
+    }
+}

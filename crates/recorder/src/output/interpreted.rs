@@ -1,0 +1,61 @@
+//! Mapping record and names of interpreted functions, as of JIT code.
+
+use std::borrow::Cow;
+use std::io;
+
+use rprof_jit::{INTERPRETED, INTERPRETED_PATH, InterpretedNames};
+use rprof_perfdata::features::embedded::compress;
+use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
+use rprof_processes::Pid;
+use rprof_records::{Misc, Mmap2, MmapIdentity, PROT_EXEC, Record, SampleId, SampleLayout};
+
+/// Path of the embedded perf map, which is no file.
+const PATH: &[u8] = b"[interpreted functions]";
+
+/// Returns the record that maps [`INTERPRETED`] in a process from a time on.
+pub(crate) fn mapping(pid: Pid, time: u64, layout: &SampleLayout) -> io::Result<Vec<u8>> {
+    let record = Record::Mmap2(Mmap2 {
+        pid: pid.0,
+        tid: pid.0,
+        start: INTERPRETED.start,
+        len: INTERPRETED.end - INTERPRETED.start,
+        pgoff: 0,
+        identity: MmapIdentity::Inode {
+            major: 0,
+            minor: 0,
+            inode: 0,
+            generation: 0,
+        },
+        prot: PROT_EXEC,
+        flags: 0,
+        path: Cow::Borrowed(INTERPRETED_PATH),
+    });
+    let trailer = SampleId {
+        pid: Some(pid.0),
+        tid: Some(pid.0),
+        time: Some(time),
+        ..SampleId::default()
+    };
+    let mut out = Vec::new();
+    (record.encode(Misc::USER, layout, &trailer, &mut out)).map_err(io::Error::other)?;
+    Ok(out)
+}
+
+/// Returns a perf map for each process with interpreted functions.
+pub(crate) fn perf_maps(names: &InterpretedNames) -> Vec<EmbeddedFile<'static>> {
+    let map = |pid| {
+        let text = names.perf_map(pid);
+        Some(EmbeddedFile {
+            kind: EmbeddedKind::PERF_MAP,
+            pid,
+            since: 0,
+            device: (0, 0),
+            inode: 0,
+            build_id: Cow::Borrowed(&[]),
+            path: Cow::Borrowed(PATH),
+            len: text.len() as u64,
+            compressed: Cow::Owned(compress(&text).ok()?),
+        })
+    };
+    names.processes().into_iter().filter_map(map).collect()
+}

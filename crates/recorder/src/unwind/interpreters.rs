@@ -1,0 +1,297 @@
+//! [`Interpreters`]: functions of interpreted languages on unwound stacks.
+//!
+//! A process is watched from the mapping of an image that may contain a runtime. Its stacks are
+//! unwound with registers, and the runtime's reader finds the functions. Each function becomes an
+//! address of [`INTERPRETED`](rprof_jit::INTERPRETED) on the inner side of the native frame that
+//! runs it.
+
+use std::ops::Range;
+
+use rprof_interpreters::{
+    CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
+};
+use rprof_jit::{InterpretedNames, may_hold_jit_code};
+use rprof_processes::{LiveMap, Pid};
+use rprof_records::Mapped;
+use rprof_unwind::{Frame, FrameKind, Memory, Registers};
+use rustc_hash::FxHashMap;
+
+use super::deferred_sample::MAX_FRAMES;
+use super::process_memory::ProcessMemories;
+use super::tables::Tables;
+use super::tally::InterpretedTally;
+
+/// Maximum number of images of a process that may contain a runtime.
+const MAX_IMAGES: usize = 4;
+
+/// Maximum number of read batches per stack.
+const MAX_BATCHES: u32 = 64;
+
+/// Maximum number of reads, and of bytes, in a batch.
+const MAX_READS: usize = 512;
+const MAX_BYTES: usize = 256 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Interpreters {
+    names: InterpretedNames,
+    processes: FxHashMap<Pid, WatchedProcess>,
+    /// Processes whose mapping record is due.
+    unannounced: Vec<Pid>,
+    registers: Vec<Registers>,
+    native: Vec<NativeFrame>,
+    found: Found,
+    used: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct WatchedProcess {
+    images: Vec<Range<u64>>,
+    reader: Option<Reader>,
+    is_announced: bool,
+}
+
+#[derive(Debug)]
+struct Reader {
+    image: Range<u64>,
+    bias: u64,
+    interpreter: Box<dyn Interpreter>,
+}
+
+/// Sample whose stack is read.
+pub(super) struct UnwoundSample<'a> {
+    pub(super) pid: Pid,
+    pub(super) thread: u64,
+    pub(super) time: u64,
+    pub(super) frames: &'a [Frame],
+    pub(super) memory: &'a dyn Memory,
+    pub(super) is_complete: bool,
+}
+
+/// Sources of images and memory.
+pub(super) struct Sources<'a> {
+    pub(super) map: &'a LiveMap,
+    pub(super) tables: &'a Tables,
+    pub(super) memory: &'a ProcessMemories,
+}
+
+impl Interpreters {
+    pub(super) fn new(names: InterpretedNames) -> Interpreters {
+        Interpreters {
+            names,
+            processes: FxHashMap::default(),
+            unannounced: Vec::new(),
+            registers: Vec::new(),
+            native: Vec::new(),
+            found: Found::default(),
+            used: Vec::new(),
+        }
+    }
+
+    pub(super) fn handle_mapped(&mut self, mapped: &Mapped<'_>) {
+        if mapped.executable && runtimes_of(file_name(&mapped.path)).next().is_some() {
+            let images = &mut self.processes.entry(Pid(mapped.pid)).or_default().images;
+            let range = mapped.start..mapped.start.saturating_add(mapped.len);
+            if images.len() < MAX_IMAGES && !images.contains(&range) {
+                images.push(range);
+            }
+        }
+    }
+
+    pub(super) fn handle_fork(&mut self, pid: Pid, parent: Pid) {
+        self.forget(pid);
+        if let Some(images) = self
+            .processes
+            .get(&parent)
+            .map(|parent| parent.images.clone())
+        {
+            let child = WatchedProcess {
+                images,
+                ..WatchedProcess::default()
+            };
+            self.processes.insert(pid, child);
+        }
+    }
+
+    pub(super) fn forget(&mut self, pid: Pid) {
+        self.processes.remove(&pid);
+    }
+
+    pub(super) fn forget_thread(&mut self, pid: Pid, thread: u64) {
+        let reader = self
+            .processes
+            .get_mut(&pid)
+            .and_then(|process| process.reader.as_mut());
+        if let Some(reader) = reader {
+            reader.interpreter.forget_thread(thread);
+        }
+    }
+
+    /// Returns the buffer for the registers of each frame if the process may run an interpreter.
+    pub(super) fn watch(&mut self, pid: Pid) -> Option<&mut Vec<Registers>> {
+        let is_watched = !self.processes.is_empty() && self.processes.contains_key(&pid);
+        is_watched.then_some(&mut self.registers)
+    }
+
+    /// Returns a process whose range of interpreted functions must be mapped before its next
+    /// sample.
+    pub(super) fn take_unannounced(&mut self) -> Option<Pid> {
+        self.unannounced.pop()
+    }
+
+    /// Finds the functions of a stack that was unwound with registers. Returns true if the next
+    /// samples should be read early.
+    pub(super) fn read(
+        &mut self,
+        sample: &UnwoundSample<'_>,
+        sources: &Sources<'_>,
+        tally: &mut InterpretedTally,
+    ) -> bool {
+        self.found.clear();
+        let Some(process) = self.processes.get_mut(&sample.pid) else {
+            return false;
+        };
+        let Some(reader) = process.reader(sample.pid, sources) else {
+            return false;
+        };
+        let is_in_image = |frame: &Frame| reader.image.contains(&frame.lookup_address());
+        if !sample.frames.iter().any(is_in_image) {
+            return false;
+        }
+        self.native.clear();
+        for (frame, registers) in sample.frames.iter().zip(&self.registers) {
+            self.native.push(NativeFrame {
+                frame: *frame,
+                registers: *registers,
+                code: reader.kind_of(sample.pid, frame, sources.map),
+            });
+        }
+        let interpreter = &mut reader.interpreter;
+        if !self.native.iter().any(|frame| interpreter.is_own(frame)) {
+            return false;
+        }
+        let stack = Stack {
+            thread: sample.thread,
+            time: sample.time,
+            frames: &self.native,
+            memory: sample.memory,
+            is_complete: sample.is_complete,
+        };
+        let mut memory = LiveMemory {
+            memory: sources.memory,
+            pid: sample.pid,
+            batches_left: MAX_BATCHES,
+        };
+        let mut names = Addresses(&self.names);
+        interpreter.read(&stack, &mut memory, &mut names, &mut self.found);
+        // A record has no room for more.
+        let room = MAX_FRAMES.saturating_sub(sample.frames.len());
+        self.found.frames.truncate(room);
+        tally.count(&self.found);
+        if !self.found.frames.is_empty() {
+            self.used.clear();
+            (self.used).extend(self.found.frames.iter().map(|frame| frame.address));
+            self.names.mark_used(sample.pid.0, &self.used);
+            if !std::mem::replace(&mut process.is_announced, true) {
+                self.unannounced.push(sample.pid);
+            }
+        }
+        self.found.is_urgent
+    }
+
+    /// Appends a stack with the functions found by the last [`read`](Self::read).
+    pub(super) fn append(&self, frames: &[Frame], chain: &mut Vec<u64>) {
+        let mut functions = self.found.frames.iter().peekable();
+        for (index, frame) in frames.iter().enumerate() {
+            let before = chain.len();
+            while let Some(function) = functions.next_if(|function| function.native <= index) {
+                chain.push(function.address);
+            }
+            // Readers look up each address behind the first one byte lower, but this is an
+            // instruction and no return address.
+            let is_moved = chain.len() > before && frame.kind == FrameKind::Sampled;
+            chain.push(frame.address.wrapping_add(u64::from(is_moved)));
+        }
+    }
+}
+
+impl WatchedProcess {
+    /// Returns the reader, once an image with a runtime has been opened for unwinding.
+    fn reader(&mut self, pid: Pid, sources: &Sources<'_>) -> Option<&mut Reader> {
+        if self.reader.is_none() {
+            self.reader = self.images.iter().find_map(|image| {
+                let mapping = sources.map.find(pid, image.start)?;
+                let (runtime, table) = sources.tables.runtime(mapping.backing)?;
+                let bias = table.bias(mapping.start, mapping.file_offset)?;
+                Some(Reader {
+                    image: image.clone(),
+                    bias,
+                    interpreter: runtime.process(bias),
+                })
+            });
+        }
+        self.reader.as_mut()
+    }
+}
+
+impl Reader {
+    fn kind_of(&self, pid: Pid, frame: &Frame, map: &LiveMap) -> CodeKind {
+        let avma = frame.lookup_address();
+        if self.image.contains(&avma) {
+            return CodeKind::Image(avma.wrapping_sub(self.bias));
+        }
+        let image = map
+            .find(pid, avma)
+            .and_then(|mapping| map.image(mapping.backing));
+        match image.is_some_and(|image| may_hold_jit_code(image.kind)) {
+            true => CodeKind::Generated,
+            false => CodeKind::Other,
+        }
+    }
+}
+
+/// Returns the last part of a mapped path.
+pub(super) fn file_name(path: &[u8]) -> &[u8] {
+    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// Addresses of names in callchains.
+struct Addresses<'a>(&'a InterpretedNames);
+
+impl Names for Addresses<'_> {
+    fn address_of(&mut self, name: &str) -> Option<u64> {
+        self.0.address_of(name)
+    }
+}
+
+/// Memory of a running process, with limits per stack.
+struct LiveMemory<'a> {
+    memory: &'a ProcessMemories,
+    pid: Pid,
+    batches_left: u32,
+}
+
+impl ProcessMemory for LiveMemory<'_> {
+    fn read(&mut self, reads: &mut [MemoryRead]) {
+        let Some(left) = self.batches_left.checked_sub(1) else {
+            return;
+        };
+        self.batches_left = left;
+        let mut bytes = 0;
+        let fits = |read: &&mut MemoryRead| {
+            bytes += read.bytes.len();
+            bytes <= MAX_BYTES
+        };
+        let mut batch: Vec<_> = reads.iter_mut().take(MAX_READS).take_while(fits).collect();
+        let taken = batch.iter_mut().map(|read| MemoryRead {
+            address: read.address,
+            bytes: std::mem::take(&mut read.bytes),
+            is_read: false,
+        });
+        if let Ok(Some(done)) = self.memory.read_batch(self.pid, taken.collect()) {
+            for (read, done) in batch.iter_mut().zip(done) {
+                **read = done;
+            }
+        }
+    }
+}
