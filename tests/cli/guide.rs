@@ -137,6 +137,12 @@ fn a_recording_travels_as_the_page_says() {
 }
 
 #[test]
+fn functions_of_python_have_names_as_the_page_says() {
+    needs!(PerfEvents, X86_64, File("/usr/bin/python3"));
+    follow("guide/languages.md");
+}
+
+#[test]
 fn code_made_at_run_time_has_names_as_the_page_says() {
     needs!(PerfEvents, Node, Java);
     follow("guide/jit.md");

@@ -8,6 +8,7 @@ mod edges;
 mod go;
 mod i386;
 mod paths;
+mod python;
 mod runtimes;
 mod short_copies;
 mod true_stacks;

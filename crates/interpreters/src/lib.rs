@@ -22,6 +22,7 @@
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |
 //! | `found` | [`Found`]: the output |
+//! | `python` | CPython 3.8 to 3.13 |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
 //!
 //! The crate makes no system calls, and knows no records and no files.
@@ -34,6 +35,7 @@
 
 mod found;
 mod memory;
+mod python;
 mod runtime;
 mod stack;
 mod symbols;

@@ -1,5 +1,7 @@
 //! [`ProcessMemory`]: reads of a process's memory, in batches.
 
+use std::time::Duration;
+
 /// One read of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRead {
@@ -48,4 +50,10 @@ pub trait ProcessMemory {
     /// Reads a batch. Each call takes as long as many reads, so callers collect reads. Implementors
     /// may limit the length and the number of reads, and leave the rest unread.
     fn read(&mut self, reads: &mut [MemoryRead]);
+
+    /// Returns the duration of the last batch, without the wait for its begin. The memory may have
+    /// changed meanwhile.
+    fn duration(&self) -> Duration {
+        Duration::ZERO
+    }
 }

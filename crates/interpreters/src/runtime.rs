@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use crate::python::Python;
 use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack};
 
 /// A language runtime, as an image in a process.
@@ -18,7 +19,7 @@ pub trait Runtime: Debug + Send + Sync {
     fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>>;
 }
 
-/// A runtime's image. Processes share it, and what was learned about its code.
+/// A runtime's image. Processes share it, and the learned facts about its code.
 pub trait RuntimeImage: Debug + Send + Sync {
     /// Returns a reader for a process that maps the image with this bias (AVMA minus SVMA).
     fn process(self: Arc<Self>, bias: u64) -> Box<dyn Interpreter>;
@@ -53,4 +54,4 @@ pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn Runtime> + 
         .filter(|runtime| runtime.is_image(name))
 }
 
-const RUNTIMES: &[&dyn Runtime] = &[];
+const RUNTIMES: &[&dyn Runtime] = &[&Python];

@@ -19,7 +19,7 @@ pub struct ImageSymbol {
     pub size: u64,
 }
 
-/// Symbols of an image, by name. Only those that a runtime [wants](Runtime::wants_symbol).
+/// Symbols of an image, by name. Holds only the symbols that a runtime [wants](Runtime::wants_symbol).
 #[derive(Clone, Debug, Default)]
 pub struct ImageSymbols {
     by_name: FxHashMap<Box<[u8]>, ImageSymbol>,

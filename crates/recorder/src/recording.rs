@@ -135,8 +135,8 @@ impl Recording {
                 session.extras().user_registers,
                 session.clock(),
                 options.unwind_memory,
-                &options.names,
-            ),
+            )
+            .map(|unwinding| unwinding.with_names(&options.names)),
             false => None,
         };
         let rewriting = Rewriting {

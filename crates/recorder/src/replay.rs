@@ -82,7 +82,6 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         0,
         clock,
         UNWIND_MEMORY,
-        &InterpretedNames::default(),
     );
     let layout = |role| {
         let event = events.iter().find(|event| event.role == role);

@@ -6,6 +6,7 @@
 //! runs it.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use rprof_interpreters::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
@@ -35,7 +36,7 @@ const MAX_BYTES: usize = 256 << 10;
 pub(crate) struct Interpreters {
     names: InterpretedNames,
     processes: FxHashMap<Pid, WatchedProcess>,
-    /// Processes whose mapping record is due.
+    /// Processes without their mapping record.
     unannounced: Vec<Pid>,
     registers: Vec<Registers>,
     native: Vec<NativeFrame>,
@@ -57,7 +58,7 @@ struct Reader {
     interpreter: Box<dyn Interpreter>,
 }
 
-/// Sample whose stack is read.
+/// Unwound sample.
 pub(super) struct UnwoundSample<'a> {
     pub(super) pid: Pid,
     pub(super) thread: u64,
@@ -180,6 +181,7 @@ impl Interpreters {
             memory: sources.memory,
             pid: sample.pid,
             batches_left: MAX_BATCHES,
+            duration: Duration::ZERO,
         };
         let mut names = Addresses(&self.names);
         interpreter.read(&stack, &mut memory, &mut names, &mut self.found);
@@ -269,6 +271,7 @@ struct LiveMemory<'a> {
     memory: &'a ProcessMemories,
     pid: Pid,
     batches_left: u32,
+    duration: Duration,
 }
 
 impl ProcessMemory for LiveMemory<'_> {
@@ -288,10 +291,15 @@ impl ProcessMemory for LiveMemory<'_> {
             bytes: std::mem::take(&mut read.bytes),
             is_read: false,
         });
-        if let Ok(Some(done)) = self.memory.read_batch(self.pid, taken.collect()) {
+        if let Ok(Some((done, duration))) = self.memory.read_batch(self.pid, taken.collect()) {
+            self.duration = duration;
             for (read, done) in batch.iter_mut().zip(done) {
                 **read = done;
             }
         }
+    }
+
+    fn duration(&self) -> Duration {
+        self.duration
     }
 }

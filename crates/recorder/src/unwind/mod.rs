@@ -113,7 +113,6 @@ impl Unwinding {
         kept_registers: u64,
         clock: Clock,
         memory: usize,
-        names: &InterpretedNames,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
@@ -148,13 +147,19 @@ impl Unwinding {
             filled: FxHashMap::default(),
             bases: bases.clone(),
             fast_drain: fast_drain.clone(),
-            interpreters: Interpreters::new(names.clone()),
+            interpreters: Interpreters::new(InterpretedNames::default()),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
             callers: Vec::new(),
             values: Vec::new(),
         })
+    }
+
+    /// Shares the names of interpreted functions.
+    pub(crate) fn with_names(mut self, names: &InterpretedNames) -> Unwinding {
+        self.interpreters = Interpreters::new(names.clone());
+        self
     }
 
     pub(crate) fn into_tally(self) -> StackTally {

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_interpreters::MemoryRead;
@@ -294,22 +294,24 @@ impl ProcessMemories {
         }
     }
 
-    /// Reads a batch with one call. `None` if the memory cannot be opened.
+    /// Reads a batch with one call, and returns its duration. `None` if the memory cannot be
+    /// opened.
     pub(super) fn read_batch(
         &self,
         pid: Pid,
         mut reads: Vec<MemoryRead>,
-    ) -> Result<Option<Vec<MemoryRead>>, NotInTime> {
+    ) -> Result<Option<(Vec<MemoryRead>, Duration)>, NotInTime> {
         let Some(process) = self.of(pid)? else {
             return Ok(None);
         };
         let file = Arc::clone(&process.file);
         let read = move || {
+            let begin = Instant::now();
             for read in &mut reads {
                 let found = file.read_exact_at(&mut read.bytes, read.address);
                 read.is_read = found.is_ok();
             }
-            reads
+            (reads, begin.elapsed())
         };
         let done = process.reader.call(process.user, read).ok_or(NotInTime)?;
         Ok(Some(done))

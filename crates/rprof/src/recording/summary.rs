@@ -10,8 +10,8 @@ use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
 use rprof_recorder::{
-    Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary,
-    Throttling,
+    InterpretedTally, Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally,
+    SuggestedRate, Summary, Throttling,
 };
 use rprof_sampler::Degradation;
 
@@ -194,6 +194,7 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
         false => format!("{:.2}", share.min(99.99)),
     };
     lines.push(format!("stacks: {share}% reach their root"));
+    interpreted_lines(&stacks.interpreted, lines);
     let mut worst: Vec<_> = stacks.truncated.iter().collect();
     worst.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for ((cause, image), count) in worst.into_iter().take(3) {
@@ -205,6 +206,34 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
         let cause = in_words(*cause);
         let image = brief(image);
         lines.push(format!("  {share:.2}% end in {image}: {cause}{remedy}"));
+    }
+}
+
+/// Adds how many stacks lack functions of an interpreted language.
+fn interpreted_lines(stacks: &InterpretedTally, lines: &mut Vec<String>) {
+    let all = stacks.total + stacks.unread;
+    let share = |part: u64| 100.0 * part as f64 / all.max(1) as f64;
+    let missing = [
+        (
+            stacks.unproven,
+            "have unproven callers, shown as a gap: memory changed before it was read",
+        ),
+        (
+            stacks.unnamed,
+            "have functions without names: their names could not be read",
+        ),
+        (
+            stacks.unread,
+            "have no functions of the program: its memory was not read in time",
+        ),
+    ];
+    for (count, cause) in missing {
+        if share(count) >= 0.1 {
+            lines.push(format!(
+                "  {:.1}% of {all} interpreted stacks {cause}",
+                share(count)
+            ));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod handed_frames;
 mod hostile;
 mod i386;
 mod image;
+mod kept_registers;
 mod process;
 mod prologues;
 mod readelf;

@@ -1,0 +1,293 @@
+//! [`Codes`]: code objects of a process, with their names.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::layout::{Bytecode, CODE_BYTES, Layout};
+use super::text::{TEXT_BYTES, missing_bytes, text};
+use crate::{MemoryRead, Names, ProcessMemory};
+
+/// Maximum number of code objects. At the limit all are forgotten, and read again on demand.
+const MAX_CODES: usize = 1 << 16;
+
+/// Maximum length of a function's instructions in bytes.
+const MAX_BYTECODE: u64 = 64 << 20;
+
+/// `ob_type` of any object.
+pub(super) const TYPE: usize = 8;
+
+/// `ob_size` of any object with a variable length.
+const SIZE: usize = 16;
+
+/// `CO_GENERATOR`, `CO_COROUTINE` and `CO_ASYNC_GENERATOR` of `co_flags`.
+const GENERATOR: u32 = 0x20 | 0x80 | 0x200;
+
+/// Bytes of instructions that are searched for it.
+const PROLOGUE: usize = 128;
+
+/// Contents of a bytes object.
+const BYTES_DATA: u64 = 32;
+
+/// Code objects by address.
+#[derive(Debug)]
+pub(super) struct Codes {
+    layout: Layout,
+    /// Address of the type object of code objects.
+    code_type: u64,
+    known: FxHashMap<u64, Code>,
+    /// Code objects by the start of their instructions.
+    ranges: BTreeMap<u64, u64>,
+    /// Number of the sample in which a code object was read or confirmed last.
+    sample: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Code {
+    identity: Identity,
+    start: u64,
+    end: u64,
+    is_generator: bool,
+    /// Behind the instruction that makes the generator, if known.
+    made: Option<u64>,
+    /// Callchain entry. `None` if the name could not be read.
+    name: Option<u64>,
+    confirmed: u64,
+}
+
+/// Fields that tell a code object from another one at the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    size: u64,
+    file: u64,
+    name: u64,
+    first_line: u32,
+    flags: u32,
+    /// The bytes object with the instructions.
+    bytes: u64,
+}
+
+impl Codes {
+    pub(super) fn new(layout: Layout, code_type: u64) -> Self {
+        Self {
+            layout,
+            code_type,
+            known: FxHashMap::default(),
+            ranges: BTreeMap::new(),
+            sample: 0,
+        }
+    }
+
+    pub(super) fn begin_sample(&mut self) {
+        self.sample += 1;
+        if self.known.len() > MAX_CODES {
+            self.known.clear();
+            self.ranges.clear();
+        }
+    }
+
+    /// Returns reads that confirm or find these code objects, each at most once per sample.
+    pub(super) fn reads(&self, codes: &[u64]) -> Vec<MemoryRead> {
+        let is_due = |code: &u64| {
+            let known = self.known.get(code);
+            known.is_none_or(|known| known.confirmed != self.sample)
+        };
+        let mut due: Vec<u64> = codes.iter().copied().filter(is_due).collect();
+        due.sort_unstable();
+        due.dedup();
+        let reads = due.into_iter().filter(|code| is_pointer(*code));
+        reads
+            .map(|code| MemoryRead::new(code, CODE_BYTES))
+            .collect()
+    }
+
+    /// Takes in completed [`reads`](Self::reads), and reads the names of new code objects.
+    pub(super) fn take_in(
+        &mut self,
+        reads: &[MemoryRead],
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+    ) {
+        let mut new = Vec::new();
+        for read in reads {
+            let identity = self.identity(read);
+            let known = self.known.get_mut(&read.address);
+            match (known, identity) {
+                (Some(known), Some(identity)) if known.identity == identity => {
+                    known.confirmed = self.sample;
+                }
+                (_, Some(identity)) => {
+                    self.forget(read.address);
+                    new.push((read.address, identity));
+                }
+                (_, None) => self.forget(read.address),
+            }
+        }
+        if !new.is_empty() {
+            self.read_names(&new, memory, names);
+        }
+    }
+
+    fn identity(&self, read: &MemoryRead) -> Option<Identity> {
+        let layout = &self.layout.code;
+        if read.u64(TYPE)? != self.code_type {
+            return None;
+        }
+        let identity = Identity {
+            size: read.u64(SIZE)?,
+            file: read.u64(layout.file)?,
+            name: read.u64(layout.name)?,
+            first_line: read.u32(layout.first_line)?,
+            flags: read.u32(layout.flags)?,
+            bytes: match layout.bytes {
+                Bytecode::Inside(_) => 0,
+                Bytecode::Object(at) => read.u64(at)?,
+            },
+        };
+        Some(match layout.bytes {
+            Bytecode::Inside(_) => identity,
+            // Code objects had a fixed size: no `ob_size`.
+            Bytecode::Object(_) => Identity {
+                size: 0,
+                ..identity
+            },
+        })
+    }
+
+    fn forget(&mut self, code: u64) {
+        if let Some(known) = self.known.remove(&code) {
+            self.ranges.remove(&known.start);
+        }
+    }
+
+    fn read_names(
+        &mut self,
+        new: &[(u64, Identity)],
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+    ) {
+        let mut reads = Vec::with_capacity(3 * new.len());
+        for (code, identity) in new {
+            reads.push(MemoryRead::new(identity.name, TEXT_BYTES));
+            reads.push(MemoryRead::new(identity.file, TEXT_BYTES));
+            reads.push(match self.layout.code.bytes {
+                Bytecode::Inside(_) => MemoryRead::new(self.start(*code, identity), PROLOGUE),
+                Bytecode::Object(_) => MemoryRead::new(identity.bytes, BYTES_DATA as usize),
+            });
+        }
+        memory.read(&mut reads);
+        // Strings that are longer, or that end shortly before unmapped memory.
+        let again = |read: &MemoryRead| match read.get() {
+            Some(bytes) => missing_bytes(bytes),
+            None => Some(96),
+        };
+        let is_text = |at: usize| at % 3 < 2;
+        let mut longer: Vec<(usize, MemoryRead)> = (reads.iter().enumerate())
+            .filter(|(at, read)| is_text(*at) && is_pointer(read.address))
+            .filter_map(|(at, read)| Some((at, MemoryRead::new(read.address, again(read)?))))
+            .collect();
+        if !longer.is_empty() {
+            let mut second: Vec<MemoryRead> =
+                longer.iter_mut().map(|(_, read)| read.clone()).collect();
+            memory.read(&mut second);
+            for ((at, _), read) in longer.iter().zip(second) {
+                if let (Some(old), true) = (reads.get_mut(*at), read.is_read) {
+                    *old = read;
+                }
+            }
+        }
+        for ((code, identity), read) in new.iter().zip(reads.as_chunks::<3>().0) {
+            let [name, file, bytes] = read;
+            let start = self.start(*code, identity);
+            let len = match self.layout.code.bytes {
+                Bytecode::Inside(_) => identity.size.checked_mul(2),
+                Bytecode::Object(_) => bytes.u64(SIZE),
+            };
+            let Some(len) = len else {
+                continue;
+            };
+            let instructions = bytes.get().unwrap_or_default().as_chunks::<2>().0;
+            let made = (instructions.iter())
+                .position(|[opcode, _]| Some(*opcode) == self.layout.return_generator)
+                .and_then(|at| start.checked_add(2 * at as u64 + 2));
+            let Some(end) = start.checked_add(len).filter(|_| len <= MAX_BYTECODE) else {
+                continue;
+            };
+            let line = identity.first_line.cast_signed();
+            let text = |read: &MemoryRead| text(read.get()?, &self.layout);
+            let name = match (text(name), text(file)) {
+                (Some(name), Some(file)) => names.address_of(&format!("py::{name}:{file}:{line}")),
+                _ => None,
+            };
+            let known = Code {
+                identity: *identity,
+                start,
+                end,
+                is_generator: identity.flags & GENERATOR != 0,
+                made,
+                name,
+                confirmed: self.sample,
+            };
+            self.known.insert(*code, known);
+            self.ranges.insert(start, *code);
+        }
+    }
+
+    fn start(&self, code: u64, identity: &Identity) -> u64 {
+        match self.layout.code.bytes {
+            Bytecode::Inside(at) => code.wrapping_add(at as u64),
+            Bytecode::Object(_) => identity.bytes.wrapping_add(BYTES_DATA),
+        }
+    }
+
+    /// Returns true if a word is the start of a code object's instructions, not the next one.
+    pub(super) fn is_start(&self, code: u64, word: u64) -> bool {
+        self.known
+            .get(&code)
+            .is_some_and(|known| known.start == word)
+    }
+
+    /// Returns the code object with this instruction pointer, if known: it may point behind the
+    /// last instruction.
+    pub(super) fn at(&self, instruction: u64) -> Option<u64> {
+        let (_, code) = self.ranges.range(..=instruction).next_back()?;
+        let known = self.known.get(code)?;
+        (instruction <= known.end).then_some(*code)
+    }
+
+    /// Returns true if the code object was read or confirmed for this sample.
+    pub(super) fn is_confirmed(&self, code: u64) -> bool {
+        let known = self.known.get(&code);
+        known.is_some_and(|known| known.confirmed == self.sample)
+    }
+
+    /// Returns true if a frame with this next instruction is part of a generator, and not the one
+    /// that makes it.
+    pub(super) fn is_made(&self, code: u64, next: u64) -> bool {
+        let known = self.known.get(&code).filter(|known| known.is_generator);
+        known
+            .and_then(|known| known.made)
+            .is_some_and(|made| next > made && next <= self.end(code))
+    }
+
+    fn end(&self, code: u64) -> u64 {
+        self.known.get(&code).map_or(0, |known| known.end)
+    }
+
+    /// Returns true for a generator or coroutine: its frame is part of an object.
+    pub(super) fn is_generator(&self, code: u64) -> bool {
+        self.known
+            .get(&code)
+            .is_some_and(|known| known.is_generator)
+    }
+
+    /// Returns the callchain entry of a code object's name.
+    pub(super) fn name(&self, code: u64) -> Option<u64> {
+        self.known.get(&code)?.name
+    }
+}
+
+/// Returns true if a word may be the address of an object.
+pub(super) const fn is_pointer(word: u64) -> bool {
+    word >= 1 << 12 && word < 1 << 52 && word.is_multiple_of(8)
+}

@@ -1,0 +1,143 @@
+//! CPython 3.8 to 3.13, without help by the interpreter.
+//!
+//! ```text
+//!   sample, exact:  registers, C stack                      later:  heap
+//!     next instruction ------------------> code object: the function that runs
+//!     current frame of each native frame -> frame -> its callers, if looks agree (`looks`)
+//! ```
+//!
+//! | module | idea |
+//! |---|---|
+//! | `layout` | offsets of each version |
+//! | `slots` | where the compiled interpreter keeps its variables, learned |
+//! | `current` | the current Python frame of each native frame |
+//! | `live` | the frames of a thread during a read |
+//! | `snapshot` | memory read for one sample |
+//! | `codes` | code objects and names |
+//! | `text` | strings |
+//! | `looks` | which callers are believed |
+//! | `parts` | the evidence for the frames of one native frame |
+//! | `reader` | [`PythonProcess`]: puts the parts together |
+
+mod codes;
+mod current;
+mod layout;
+mod live;
+mod looks;
+mod parts;
+mod reader;
+mod slots;
+mod snapshot;
+mod text;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use current::LearnedFrames;
+use layout::Layout;
+use reader::PythonProcess;
+
+use crate::{ImageSymbols, Interpreter, Runtime, RuntimeImage};
+
+const EVAL: &str = "_PyEval_EvalFrameDefault";
+
+/// The CPython runtime.
+#[derive(Debug)]
+pub(crate) struct Python;
+
+impl Runtime for Python {
+    fn is_image(&self, name: &[u8]) -> bool {
+        name.starts_with(b"python3") || name.starts_with(b"libpython3")
+    }
+
+    fn wants_symbol(&self, name: &[u8]) -> bool {
+        let names: [&[u8]; 3] = [b"PyCode_Type", b"PyFrame_Type", b"Py_Version"];
+        name.starts_with(EVAL.as_bytes()) || names.contains(&name)
+    }
+
+    fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>> {
+        let minor = minor_version(name)?;
+        let evals = (symbols.iter())
+            .filter(|(name, symbol)| is_eval(name) && symbol.size > 0)
+            .map(|(_, symbol)| symbol.svma..symbol.svma.saturating_add(symbol.size));
+        let evals: Vec<Range<u64>> = evals.collect();
+        Some(Arc::new(PythonImage {
+            layout: Layout::of(minor)?,
+            minor,
+            eval: symbols.get(EVAL)?.svma,
+            evals,
+            code_type: symbols.get("PyCode_Type")?.svma,
+            frame_type: symbols.get("PyFrame_Type")?.svma,
+            version: symbols.get("Py_Version").map(|symbol| symbol.svma),
+            learned: Mutex::default(),
+        }))
+    }
+}
+
+/// Returns true for the interpreter's function, and for a part of it that the compiler moved.
+fn is_eval(name: &[u8]) -> bool {
+    let part = name.strip_prefix(EVAL.as_bytes());
+    part.is_some_and(|part| part.is_empty() || part.starts_with(b"."))
+}
+
+/// Returns the second number of the version in a file name such as `libpython3.11.so.1.0`.
+fn minor_version(name: &[u8]) -> Option<u8> {
+    let name = name.strip_prefix(b"lib").unwrap_or(name);
+    let version = name.strip_prefix(b"python3.")?;
+    let end = version.iter().position(|byte| !byte.is_ascii_digit());
+    let digits = version.get(..end.unwrap_or(version.len()))?;
+    let is_plain = match version.get(digits.len()..)? {
+        b"" => true,
+        // Debug and free-threaded builds (`d`, `t`) have other structures.
+        rest => rest.starts_with(b".so"),
+    };
+    (is_plain).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
+}
+
+/// An image with the interpreter.
+#[derive(Debug)]
+pub(crate) struct PythonImage {
+    layout: Layout,
+    minor: u8,
+    eval: u64,
+    /// Stated addresses (SVMA) of the interpreter's function and its parts.
+    evals: Vec<Range<u64>>,
+    code_type: u64,
+    frame_type: u64,
+    version: Option<u64>,
+    learned: Mutex<LearnedFrames>,
+}
+
+impl PythonImage {
+    fn is_eval(&self, svma: u64) -> bool {
+        self.evals.iter().any(|range| range.contains(&svma))
+    }
+}
+
+impl RuntimeImage for PythonImage {
+    fn process(self: Arc<Self>, bias: u64) -> Box<dyn Interpreter> {
+        Box::new(PythonProcess::new(self, bias))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_in_file_names() {
+        let of = |name: &str| minor_version(name.as_bytes());
+        assert_eq!(of("python3.11"), Some(11));
+        assert_eq!(of("libpython3.8.so.1.0"), Some(8));
+        assert_eq!(of("libpython3.13.so"), Some(13));
+        for other in [
+            "python3",
+            "python3.13t",
+            "python3.11d",
+            "libpython3.so",
+            "python2.7",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}

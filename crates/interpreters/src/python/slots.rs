@@ -1,0 +1,157 @@
+//! [`Learned`]: where the interpreter's compiled code keeps a variable.
+//!
+//! Compilers differ, so the place is learned from samples: a register or a slot of the native
+//! frame's stack, at a fixed distance from its canonical frame address.
+
+use rustc_hash::FxHashMap;
+
+use crate::Stack;
+
+/// Maximum bytes of a native frame that are searched.
+const MAX_FRAME: u64 = 2048;
+
+/// Minimum number of observations of a location at a site.
+const MIN_VOTES: u32 = 3;
+
+/// Minimum number of observations for a location of all sites, and the maximum number of failures
+/// among them, as 1 in this many.
+const MIN_EVERYWHERE: u32 = 64;
+const FAILURES: u32 = 50;
+
+/// Number of observations after which a location is certain.
+const ENOUGH: u32 = 400;
+
+/// Maximum number of call sites with own locations.
+const MAX_SITES: usize = 4096;
+
+/// Place of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Location {
+    /// A register, by DWARF number.
+    Register(u8),
+    /// Distance in bytes below the canonical frame address.
+    Slot(u64),
+}
+
+/// State of a native frame, on which locations depend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Site {
+    /// The sampled instruction is in the frame.
+    Running,
+    /// The frame made the call at this stated address (SVMA).
+    Calling(u64),
+}
+
+/// Locations of one variable, by site.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    sites: FxHashMap<Site, Votes>,
+    everywhere: Votes,
+}
+
+#[derive(Debug, Default)]
+struct Votes {
+    by_location: FxHashMap<Location, u32>,
+    best: Option<(Location, u32)>,
+    observations: u32,
+}
+
+impl Votes {
+    fn add(&mut self, locations: &[Location]) {
+        if locations.is_empty() || self.observations >= ENOUGH {
+            return;
+        }
+        self.observations += 1;
+        for location in locations {
+            let votes = self.by_location.entry(*location).or_default();
+            *votes += 1;
+            if self.best.is_none_or(|(_, most)| *votes > most) {
+                self.best = Some((*location, *votes));
+            }
+        }
+    }
+
+    fn best(&self) -> Option<Location> {
+        let (location, votes) = self.best?;
+        // Most observations have the variable at one place.
+        (votes >= MIN_VOTES && votes > self.observations / 2).then_some(location)
+    }
+}
+
+impl Learned {
+    /// Returns true while observations are useful.
+    pub(super) fn wants(&self, site: Site) -> bool {
+        self.everywhere.observations < ENOUGH
+            || match self.sites.get(&site) {
+                Some(votes) => votes.observations < ENOUGH,
+                None => self.sites.len() < MAX_SITES,
+            }
+    }
+
+    /// Adds an observation: all locations that have the variable.
+    pub(super) fn observe(&mut self, site: Site, locations: &[Location]) {
+        if self.sites.len() < MAX_SITES || self.sites.contains_key(&site) {
+            self.sites.entry(site).or_default().add(locations);
+        }
+        self.everywhere.add(locations);
+    }
+
+    /// Adds an observation of a location that is the same at all sites.
+    pub(super) fn observe_everywhere(&mut self, locations: &[Location]) {
+        self.everywhere.add(locations);
+    }
+
+    /// Returns true while observations of a location of all sites are useful.
+    pub(super) const fn wants_more(&self) -> bool {
+        self.everywhere.observations < MIN_EVERYWHERE
+    }
+
+    /// Returns the location at a site.
+    pub(super) fn at(&self, site: Site) -> Option<Location> {
+        self.sites.get(&site)?.best()
+    }
+
+    /// Returns the most frequent location over all sites.
+    pub(super) fn everywhere(&self) -> Option<Location> {
+        self.everywhere.best()
+    }
+
+    /// Returns the location that is right nearly always, at any site.
+    pub(super) fn certain(&self) -> Option<Location> {
+        let (location, votes) = self.everywhere.best?;
+        let observations = self.everywhere.observations;
+        let failures = observations - votes;
+        let is_certain = observations >= MIN_EVERYWHERE && failures <= observations / FAILURES;
+        is_certain.then_some(location)
+    }
+}
+
+/// Returns the value at a location in a native frame.
+pub(super) fn value(stack: &Stack<'_>, index: usize, location: Location) -> Option<u64> {
+    match location {
+        Location::Register(number) => stack.frames.get(index)?.registers.get(number),
+        Location::Slot(below) => {
+            let cfa = stack.frame_address(index)?;
+            stack.memory.read_u64(cfa.checked_sub(below)?)
+        }
+    }
+}
+
+/// Returns all known words of a native frame with their locations.
+pub(super) fn words(stack: &Stack<'_>, index: usize) -> Vec<(Location, u64)> {
+    let Some(frame) = stack.frames.get(index) else {
+        return Vec::new();
+    };
+    let mut words: Vec<(Location, u64)> = (0..32u8)
+        .filter_map(|number| Some((Location::Register(number), frame.registers.get(number)?)))
+        .collect();
+    if let Some(cfa) = stack.frame_address(index) {
+        let len = cfa.saturating_sub(frame.frame.sp).min(MAX_FRAME);
+        let slots = (8..=len).step_by(8);
+        words.extend(slots.filter_map(|below| {
+            let word = stack.memory.read_u64(cfa.checked_sub(below)?)?;
+            Some((Location::Slot(below), word))
+        }));
+    }
+    words
+}
