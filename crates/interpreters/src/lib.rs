@@ -39,6 +39,7 @@ mod python;
 mod runtime;
 mod stack;
 mod symbols;
+mod v8;
 
 pub use found::{Found, InterpretedFrame, Names, UNPROVEN_CALLERS};
 pub use memory::{MemoryRead, ProcessMemory};

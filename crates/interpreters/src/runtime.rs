@@ -14,6 +14,12 @@ pub trait Runtime: Debug + Send + Sync {
     /// Returns true if the reader needs a symbol of this name.
     fn wants_symbol(&self, name: &[u8]) -> bool;
 
+    /// Returns true if these symbols suffice, so that further symbol tables are not read.
+    fn has_all(&self, symbols: &ImageSymbols) -> bool {
+        let _ = symbols;
+        false
+    }
+
     /// Returns the runtime in an image with these symbols and this file name. `None` if the image
     /// does not contain the runtime, or a version that is not supported.
     fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>>;
@@ -54,4 +60,4 @@ pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn Runtime> + 
         .filter(|runtime| runtime.is_image(name))
 }
 
-const RUNTIMES: &[&dyn Runtime] = &[&Python];
+const RUNTIMES: &[&dyn Runtime] = &[&Python, &crate::v8::V8];

@@ -1,7 +1,7 @@
 //! [`ImageSymbols`]: the symbols of an image that a runtime needs.
 
 use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB};
-use object::read::elf::{FileHeader, Sym};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadRef};
 use rustc_hash::FxHashMap;
 
@@ -37,7 +37,15 @@ impl ImageSymbols {
             return symbols;
         };
         for kind in [SHT_DYNSYM, SHT_SYMTAB] {
+            if runtime.has_all(&symbols) {
+                break;
+            }
             let Ok(table) = sections.symbols(endian, file, kind) else {
+                continue;
+            };
+            // Read as a whole, because large images have some 100,000 names.
+            let names = sections.section(table.string_section());
+            let Ok(names) = names.and_then(|section| section.data(endian, file)) else {
                 continue;
             };
             for symbol in table.iter() {
@@ -45,7 +53,7 @@ impl ImageSymbols {
                 if svma == 0 || symbols.by_name.len() == MAX_SYMBOLS {
                     continue;
                 }
-                let name = symbol.name(endian, table.strings()).unwrap_or_default();
+                let name = name_at(names, symbol.st_name(endian));
                 if runtime.wants_symbol(name) {
                     let size = symbol.st_size(endian);
                     let found = ImageSymbol { svma, size };
@@ -72,6 +80,14 @@ impl ImageSymbols {
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
+}
+
+/// Returns the name at an offset in a string table; empty outside.
+fn name_at(names: &[u8], offset: u32) -> &[u8] {
+    let from = usize::try_from(offset).ok().and_then(|at| names.get(at..));
+    let end = |name: &[u8]| name.iter().position(|byte| *byte == 0);
+    from.and_then(|name| name.get(..end(name)?))
+        .unwrap_or_default()
 }
 
 impl<'n> FromIterator<(&'n str, ImageSymbol)> for ImageSymbols {

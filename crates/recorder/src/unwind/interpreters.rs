@@ -12,7 +12,7 @@ use rprof_interpreters::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
 };
 use rprof_jit::{InterpretedNames, may_hold_jit_code};
-use rprof_processes::{LiveMap, Pid};
+use rprof_processes::{ImageId, LiveMap, Pid};
 use rprof_records::Mapped;
 use rprof_unwind::{Frame, FrameKind, Memory, Registers};
 use rustc_hash::FxHashMap;
@@ -53,8 +53,7 @@ struct WatchedProcess {
 
 #[derive(Debug)]
 struct Reader {
-    image: Range<u64>,
-    bias: u64,
+    image: ImageId,
     interpreter: Box<dyn Interpreter>,
 }
 
@@ -154,16 +153,12 @@ impl Interpreters {
         let Some(reader) = process.reader(sample.pid, sources) else {
             return false;
         };
-        let is_in_image = |frame: &Frame| reader.image.contains(&frame.lookup_address());
-        if !sample.frames.iter().any(is_in_image) {
-            return false;
-        }
         self.native.clear();
         for (frame, registers) in sample.frames.iter().zip(&self.registers) {
             self.native.push(NativeFrame {
                 frame: *frame,
                 registers: *registers,
-                code: reader.kind_of(sample.pid, frame, sources.map),
+                code: reader.kind_of(sample.pid, frame, sources),
             });
         }
         let interpreter = &mut reader.interpreter;
@@ -225,8 +220,7 @@ impl WatchedProcess {
                 let (runtime, table) = sources.tables.runtime(mapping.backing)?;
                 let bias = table.bias(mapping.start, mapping.file_offset)?;
                 Some(Reader {
-                    image: image.clone(),
-                    bias,
+                    image: mapping.backing,
                     interpreter: runtime.process(bias),
                 })
             });
@@ -236,14 +230,20 @@ impl WatchedProcess {
 }
 
 impl Reader {
-    fn kind_of(&self, pid: Pid, frame: &Frame, map: &LiveMap) -> CodeKind {
+    fn kind_of(&self, pid: Pid, frame: &Frame, sources: &Sources<'_>) -> CodeKind {
         let avma = frame.lookup_address();
-        if self.image.contains(&avma) {
-            return CodeKind::Image(avma.wrapping_sub(self.bias));
+        let Some(mapping) = sources.map.find(pid, avma) else {
+            return CodeKind::Other;
+        };
+        if mapping.backing == self.image {
+            // An image may be mapped several times: V8 maps its builtins again, near its JIT code.
+            let table = sources.tables.runtime(self.image);
+            let bias = table.and_then(|(_, table)| table.bias(mapping.start, mapping.file_offset));
+            return bias.map_or(CodeKind::Other, |bias| {
+                CodeKind::Image(avma.wrapping_sub(bias))
+            });
         }
-        let image = map
-            .find(pid, avma)
-            .and_then(|mapping| map.image(mapping.backing));
+        let image = sources.map.image(mapping.backing);
         match image.is_some_and(|image| may_hold_jit_code(image.kind)) {
             true => CodeKind::Generated,
             false => CodeKind::Other,

@@ -449,14 +449,15 @@ fn open(
                 counts.sparse.fetch_add(1, Ordering::Relaxed);
                 return Err(unusable);
             }
-            let file = FileReader::new(&file);
             let name = file_name(&mapped.image.path);
-            let found = runtimes_of(name)
-                .find_map(|runtime| runtime.image(name, &ImageSymbols::read(&file, runtime)));
+            // A reader of its own: each has a limit of bytes.
+            let symbols = |runtime| ImageSymbols::read(&FileReader::new(&file), runtime);
+            let found =
+                runtimes_of(name).find_map(|runtime| runtime.image(name, &symbols(runtime)));
             if let Some(found) = found {
                 runtime.get_or_init(|| found);
             }
-            UnwindTable::read(&file).map_err(|_| unusable)
+            UnwindTable::read(&FileReader::new(&file)).map_err(|_| unusable)
         }
         _ => Err(unusable),
     }

@@ -1,0 +1,197 @@
+//! [`Identities`]: which function does a frame run?
+//!
+//! The garbage collector moves young objects, such as the JSFunction in a frame's slot, and reuses
+//! their memory. So the JSFunction is only a way to find what proves the function:
+//!
+//! - interpreter and baseline code: the frame's BytecodeArray belongs to one SharedFunctionInfo,
+//!   which refers to it;
+//! - optimized code: the instruction lies in a Code object, whose deoptimization data names the
+//!   SharedFunctionInfo.
+//!
+//! Both were proven less than [`FRESH`] before the sample, or are proven again.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::code::{Code, Headers, Owner, bytecode};
+use super::heap::Heap;
+use super::snapshot::{Fault, Result};
+
+/// Nanoseconds for which a proof holds. V8 frees code and bytecode that several collections found
+/// unused, and its memory is reused later still.
+pub(super) const FRESH: u64 = 50_000_000;
+
+const MAX_KNOWN: usize = 1 << 15;
+
+/// Number of types of functions: V8 has a type for each built-in constructor.
+const FUNCTION_TYPES: u16 = 16;
+
+/// Frame that may run a JavaScript function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct JsFrame {
+    /// Index of the native frame.
+    pub(super) native: usize,
+    /// Address in generated code. `None` in the interpreter.
+    pub(super) code: Option<u64>,
+    /// Object in the slot of the JSFunction.
+    pub(super) function: Option<u64>,
+    /// Object in the slot of the BytecodeArray.
+    pub(super) bytecode: Option<u64>,
+}
+
+/// Function of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// The SharedFunctionInfo.
+    Function(u64),
+    /// The frame runs no JavaScript function.
+    Other,
+}
+
+#[derive(Debug)]
+struct Known<T> {
+    is: T,
+    proven: u64,
+}
+
+/// Proven functions of one process.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    /// By start of the instructions.
+    codes: BTreeMap<u64, Known<(Code, Owner)>>,
+    /// SharedFunctionInfo by BytecodeArray.
+    functions: FxHashMap<u64, Known<u64>>,
+    headers: Headers,
+}
+
+pub(super) fn is_fresh(proven: u64, time: u64) -> bool {
+    time.saturating_sub(proven) < FRESH
+}
+
+impl Identities {
+    /// Returns the function of a frame sampled at `time`. [`Fault::Invalid`] if it runs one that
+    /// nothing proves.
+    pub(super) fn of(
+        &mut self,
+        heap: &mut Heap<'_>,
+        frame: &JsFrame,
+        time: u64,
+    ) -> Result<Identity> {
+        let bytecode = match frame.code {
+            Some(avma) => match self.owner(heap, avma, frame.function, time) {
+                Ok(Owner::Function(shared)) => return Ok(Identity::Function(shared)),
+                Ok(Owner::Bytecode(bytecode)) => bytecode,
+                Ok(Owner::Frame) => frame.bytecode.ok_or(Fault::Invalid)?,
+                Ok(Owner::None) => return Ok(Identity::Other),
+                // Code of another generator, unless the frame has the shape of V8's.
+                Err(Fault::Invalid) if frame.function.is_none() => return Ok(Identity::Other),
+                Err(fault) => return Err(fault),
+            },
+            None => {
+                let Some(bytecode) = frame.bytecode else {
+                    return Ok(Identity::Other);
+                };
+                match heap.of_type(bytecode, heap.layout.type_bytecode) {
+                    Ok(bytecode) => bytecode,
+                    Err(Fault::Invalid) => return Ok(Identity::Other),
+                    Err(Fault::Unread) => return Err(Fault::Unread),
+                }
+            }
+        };
+        let shared = self.function_of(heap, bytecode, frame.function, time)?;
+        Ok(Identity::Function(shared))
+    }
+
+    fn owner(
+        &mut self,
+        heap: &mut Heap<'_>,
+        avma: u64,
+        function: Option<u64>,
+        time: u64,
+    ) -> Result<Owner> {
+        let below = self.codes.range_mut(..=avma).next_back();
+        if let Some((&start, known)) = below.filter(|(_, known)| known.is.0.contains(avma)) {
+            let (code, owner) = known.is;
+            if is_fresh(known.proven, time) {
+                return Ok(owner);
+            }
+            let again = Code::read(heap, code.object);
+            match again.and_then(|again| Ok((again, again.owner(heap)?))) {
+                Ok(again) if again == known.is => {
+                    known.proven = time;
+                    return Ok(owner);
+                }
+                Err(Fault::Unread) => return Err(Fault::Unread),
+                _ => self.codes.remove(&start),
+            };
+        }
+        let code = Code::at(heap, avma, function, &mut self.headers)?;
+        let owner = code.owner(heap)?;
+        if self.codes.len() >= MAX_KNOWN {
+            self.codes.clear();
+        }
+        let known = Known {
+            is: (code, owner),
+            proven: time,
+        };
+        self.codes.insert(code.start, known);
+        Ok(owner)
+    }
+
+    /// Returns the SharedFunctionInfo that refers to a BytecodeArray.
+    fn function_of(
+        &mut self,
+        heap: &mut Heap<'_>,
+        array: u64,
+        function: Option<u64>,
+        time: u64,
+    ) -> Result<u64> {
+        if let Some(known) = self.functions.get_mut(&array) {
+            let shared = known.is;
+            if is_fresh(known.proven, time) {
+                return Ok(shared);
+            }
+            match refers(heap, shared, array) {
+                Ok(true) => {
+                    known.proven = time;
+                    return Ok(shared);
+                }
+                Err(Fault::Unread) => return Err(Fault::Unread),
+                _ => self.functions.remove(&array),
+            };
+        }
+        let shared = shared_of(heap, function.ok_or(Fault::Invalid)?)?;
+        if !refers(heap, shared, array)? {
+            return Err(Fault::Invalid);
+        }
+        if self.functions.len() >= MAX_KNOWN {
+            self.functions.clear();
+        }
+        let known = Known {
+            is: shared,
+            proven: time,
+        };
+        self.functions.insert(array, known);
+        Ok(shared)
+    }
+}
+
+/// Returns the SharedFunctionInfo of a JSFunction.
+fn shared_of(heap: &mut Heap<'_>, function: u64) -> Result<u64> {
+    let first = heap.layout.type_function;
+    let function = heap.moved(function)?;
+    let number = heap.type_of(function)?;
+    if !(first..first.saturating_add(FUNCTION_TYPES)).contains(&number) {
+        return Err(Fault::Invalid);
+    }
+    let shared = heap.field(function, heap.layout.function_shared)?;
+    heap.of_type(shared, heap.layout.type_shared)
+}
+
+/// Returns true if this is the BytecodeArray of the function.
+fn refers(heap: &mut Heap<'_>, shared: u64, array: u64) -> Result<bool> {
+    heap.of_type(shared, heap.layout.type_shared)?;
+    let data = heap.field(shared, heap.layout.shared_data)?;
+    Ok(bytecode(heap, data)? == array)
+}

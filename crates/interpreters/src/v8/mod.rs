@@ -1,0 +1,232 @@
+//! Node.js, and other programs with V8.
+//!
+//! All frames of JavaScript functions are on the machine stack, whichever of V8's interpreter and
+//! compilers made their code. Each has the same slots below its frame pointer: the context, the
+//! JSFunction, and in the interpreter the BytecodeArray.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `layout` | offsets and type numbers of a version |
+//! | `snapshot` | process memory, read in rounds |
+//! | `heap` | objects and strings |
+//! | `frames` | which native frames may run a function |
+//! | `identity` | which function a frame runs, with the proof |
+//! | `code` | Code objects of JIT compilers |
+//! | `function`, `script` | name, file, line and column of a function |
+//!
+//! The optimizing compilers inline calls. An inlined function has no frame, so it counts for the
+//! function that contains it.
+
+mod code;
+mod frames;
+mod function;
+mod heap;
+mod identity;
+mod layout;
+mod script;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    CodeKind, Found, ImageSymbols, InterpretedFrame, Interpreter, Names, NativeFrame,
+    ProcessMemory, Runtime, RuntimeImage, Stack,
+};
+use function::{NamedFunction, fingerprint};
+use heap::Heap;
+use identity::{Identities, Identity, JsFrame, is_fresh};
+use layout::{Constants, Layout, MAJOR, MINOR, PREFIX};
+use script::Scripts;
+use snapshot::{Fault, Result, Snapshot};
+
+/// Maximum number of rounds of reads for one stack. A new function takes about ten.
+const MAX_ROUNDS: usize = 40;
+
+/// Name of functions that could not be read in time.
+const UNNAMED: &str = "[JavaScript function unnamed]";
+
+const MAX_NAMED: usize = 1 << 16;
+
+/// V8 in `node`, or in the shared library of Debian's Node.js.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct V8;
+
+impl Runtime for V8 {
+    fn is_image(&self, name: &[u8]) -> bool {
+        matches!(name, b"node" | b"nodejs") || name.starts_with(b"libnode.so")
+    }
+
+    fn wants_symbol(&self, name: &[u8]) -> bool {
+        name.starts_with(PREFIX.as_bytes()) || name == MAJOR.as_bytes() || name == MINOR.as_bytes()
+    }
+
+    fn has_all(&self, symbols: &ImageSymbols) -> bool {
+        Constants::find(symbols).is_some()
+    }
+
+    fn image(&self, _: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>> {
+        let constants = Constants::find(symbols)?;
+        Some(Arc::new(V8Image { constants }))
+    }
+}
+
+#[derive(Debug)]
+struct V8Image {
+    constants: Constants,
+}
+
+impl RuntimeImage for V8Image {
+    fn process(self: Arc<Self>, bias: u64) -> Box<dyn Interpreter> {
+        Box::new(V8Process {
+            image: self,
+            bias,
+            layout: None,
+            identities: Identities::default(),
+            scripts: Scripts::default(),
+            named: FxHashMap::default(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct V8Process {
+    image: Arc<V8Image>,
+    bias: u64,
+    /// The inner `None` is an unsupported version.
+    layout: Option<Option<Box<Layout>>>,
+    identities: Identities,
+    scripts: Scripts,
+    /// By SharedFunctionInfo.
+    named: FxHashMap<u64, Named>,
+}
+
+#[derive(Debug)]
+struct Named {
+    fingerprint: [u64; 2],
+    proven: u64,
+    address: Option<u64>,
+}
+
+impl Interpreter for V8Process {
+    fn is_own(&self, frame: &NativeFrame) -> bool {
+        matches!(frame.code, CodeKind::Image(_) | CodeKind::Generated)
+    }
+
+    fn read(
+        &mut self,
+        stack: &Stack<'_>,
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+        found: &mut Found,
+    ) {
+        let layout = self.layout.take().or_else(|| {
+            let values = self.image.constants.read(self.bias, memory)?;
+            Some(Layout::new(&values).map(Box::new))
+        });
+        if let Some(Some(layout)) = &layout {
+            self.read_with(layout, stack, memory, names, found);
+        } else {
+            found.is_unread = layout.is_none();
+        }
+        self.layout = layout;
+    }
+}
+
+/// State of a frame between rounds.
+#[derive(Clone, Copy, Debug)]
+enum Progress {
+    Unread,
+    Done(Option<Option<u64>>),
+}
+
+impl V8Process {
+    fn read_with(
+        &mut self,
+        layout: &Layout,
+        stack: &Stack<'_>,
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+        found: &mut Found,
+    ) {
+        let frames = frames::candidates(stack, layout);
+        if frames.is_empty() {
+            return;
+        }
+        let mut snapshot = Snapshot::default();
+        let mut progress = vec![Progress::Unread; frames.len()];
+        for _ in 0..MAX_ROUNDS {
+            let mut heap = Heap {
+                layout,
+                memory: &mut snapshot,
+            };
+            for (frame, progress) in frames.iter().zip(&mut progress) {
+                if matches!(progress, Progress::Unread) {
+                    *progress = match self.name(&mut heap, frame, stack.time, names) {
+                        Ok(done) => Progress::Done(done),
+                        Err(Fault::Invalid) => Progress::Done(Some(None)),
+                        Err(Fault::Unread) => Progress::Unread,
+                    };
+                }
+            }
+            if !snapshot.fetch(memory) {
+                break;
+            }
+        }
+        let is_unread = !snapshot.has_read();
+        for (frame, progress) in frames.iter().zip(progress) {
+            match progress {
+                Progress::Done(Some(Some(address))) => found.push(frame.native, Some(address)),
+                Progress::Done(None) => {}
+                Progress::Done(Some(None)) | Progress::Unread => {
+                    found.push(frame.native, None);
+                    // A stack without it would show a caller that never called its callee.
+                    if let Some(address) = names.address_of(UNNAMED) {
+                        let native = frame.native;
+                        found.frames.push(InterpretedFrame { native, address });
+                    }
+                }
+            }
+        }
+        found.is_unread |= is_unread && found.unnamed > 0;
+    }
+
+    /// Returns the entry of a frame's function. The outer `None` is a frame without a function.
+    fn name(
+        &mut self,
+        heap: &mut Heap<'_>,
+        frame: &JsFrame,
+        time: u64,
+        names: &mut dyn Names,
+    ) -> Result<Option<Option<u64>>> {
+        let shared = match self.identities.of(heap, frame, time)? {
+            Identity::Function(shared) => shared,
+            Identity::Other => return Ok(None),
+        };
+        if let Some(named) = self.named.get_mut(&shared) {
+            if is_fresh(named.proven, time) {
+                return Ok(Some(named.address));
+            }
+            if fingerprint(heap, shared)? == named.fingerprint {
+                named.proven = time;
+                return Ok(Some(named.address));
+            }
+        }
+        let function = NamedFunction::read(heap, shared)?;
+        let name = self.scripts.describe(heap, &function)?;
+        let named = Named {
+            fingerprint: fingerprint(heap, shared)?,
+            proven: time,
+            address: names.address_of(&name),
+        };
+        let address = named.address;
+        if self.named.len() >= MAX_NAMED {
+            self.named.clear();
+        }
+        self.named.insert(shared, named);
+        Ok(Some(address))
+    }
+}

@@ -1,0 +1,221 @@
+//! [`Scripts`]: names and lines of scripts.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::function::NamedFunction;
+use super::heap::{FlatString, Heap, smi};
+use super::snapshot::{Fault, Result};
+
+/// Maximum length of a script's name, in UTF-16 units. Longer names keep their end.
+const MAX_NAME: usize = 4096;
+const MAX_SHOWN: usize = 240;
+
+/// Name of scripts without one, such as those of `eval`. V8 prints it in stack traces.
+const UNNAMED: &str = "<anonymous>";
+
+/// Maximum number of lines of a script, and of all cached scripts.
+const MAX_LINES: usize = 1 << 20;
+const MAX_CACHED_LINES: usize = 4 << 20;
+
+const MAX_SCRIPTS: usize = 1 << 14;
+
+/// Script of one process.
+#[derive(Debug)]
+struct Script {
+    name: Arc<str>,
+    /// Line and column of the first character, from 0, as given to the compiler.
+    first: (i32, i32),
+    /// Offset of the end of each line.
+    line_ends: Arc<[u32]>,
+}
+
+/// Scripts of one process, by their Script object, source and name.
+#[derive(Debug, Default)]
+pub(super) struct Scripts {
+    scripts: FxHashMap<[u64; 3], Script>,
+    lines: usize,
+}
+
+impl Scripts {
+    /// Returns the name of a function with its place, as V8 writes it into perf maps:
+    /// `JS:NAME FILE:LINE:COLUMN`, with lines and columns from 1.
+    pub(super) fn describe(
+        &mut self,
+        heap: &mut Heap<'_>,
+        function: &NamedFunction,
+    ) -> Result<String> {
+        let key = [
+            function.script,
+            heap.field(function.script, heap.layout.script_source)?,
+            heap.field(function.script, heap.layout.script_name)?,
+        ];
+        if !self.scripts.contains_key(&key) {
+            let script = Script::read(heap, key)?;
+            let lines = script.line_ends.len();
+            if self.scripts.len() == MAX_SCRIPTS || self.lines + lines > MAX_CACHED_LINES {
+                self.scripts.clear();
+                self.lines = 0;
+            }
+            self.lines += lines;
+            self.scripts.insert(key, script);
+        }
+        let script = self.scripts.get(&key).ok_or(Fault::Invalid)?;
+        let (line, column) = script.position(function.start);
+        let (name, file) = (&function.name, &script.name);
+        Ok(format!("JS:{name} {file}:{line}:{column}"))
+    }
+}
+
+impl Script {
+    fn read(heap: &mut Heap<'_>, [script, source, name]: [u64; 3]) -> Result<Self> {
+        let layout = *heap.layout;
+        let name = match heap.type_of(name)? < layout.first_nonstring {
+            true => heap.string(name, MAX_NAME)?,
+            false => UNNAMED.to_owned(),
+        };
+        let first = (
+            smi(heap.field(script, layout.script_line_offset)?).ok_or(Fault::Invalid)?,
+            smi(heap.field(script, layout.script_column_offset)?).ok_or(Fault::Invalid)?,
+        );
+        let ends = heap.field(script, layout.script_line_ends)?;
+        // V8 computes them at the first need.
+        let has_ends = smi(ends).is_none() && heap.type_of(ends)? == layout.type_fixed_array;
+        let line_ends = match has_ends {
+            true => known_ends(heap, ends)?,
+            false => {
+                let source = heap.flat(source)?;
+                ends_in(heap, source)?
+            }
+        };
+        Ok(Self {
+            name: shown(&name).into(),
+            first,
+            line_ends: line_ends.into(),
+        })
+    }
+
+    /// Returns the line and column, from 1, of an offset.
+    fn position(&self, offset: u32) -> (i64, i64) {
+        let line = self.line_ends.partition_point(|end| *end < offset);
+        let begin = match line
+            .checked_sub(1)
+            .and_then(|above| self.line_ends.get(above))
+        {
+            Some(end) => i64::from(*end) + 1,
+            None => 0,
+        };
+        let column = i64::from(offset) - begin;
+        let (first_line, first_column) = self.first;
+        let moved = match line {
+            0 => i64::from(first_column),
+            _ => 0,
+        };
+        (line as i64 + i64::from(first_line) + 1, column + moved + 1)
+    }
+}
+
+/// Returns the last characters of a long name.
+fn shown(name: &str) -> String {
+    let surplus = name.chars().count().saturating_sub(MAX_SHOWN);
+    match surplus {
+        0 => name.to_owned(),
+        _ => format!("…{}", name.chars().skip(surplus).collect::<String>()),
+    }
+}
+
+/// Returns the line ends that V8 has computed.
+fn known_ends(heap: &mut Heap<'_>, array: u64) -> Result<Vec<u32>> {
+    let len = smi(heap.field(array, heap.layout.array_length)?);
+    let len = len
+        .and_then(|len| usize::try_from(len).ok())
+        .ok_or(Fault::Invalid)?;
+    if len > MAX_LINES {
+        return Err(Fault::Invalid);
+    }
+    let start = array.wrapping_sub(1).wrapping_add(heap.layout.array_data);
+    let bytes = heap.memory.wide(start, len * 8)?;
+    let (words, _) = bytes.as_chunks();
+    let end = |word: &[u8; 8]| u32::try_from(smi(u64::from_le_bytes(*word))?).ok();
+    let ends: Option<Vec<u32>> = words.iter().map(end).collect();
+    match ends.filter(|ends| ends.is_sorted()) {
+        Some(ends) => Ok(ends),
+        None => Err(Fault::Invalid),
+    }
+}
+
+/// Returns the line ends in a source text, as V8 computes them (`String::CalculateLineEnds`).
+fn ends_in(heap: &mut Heap<'_>, source: FlatString) -> Result<Vec<u32>> {
+    let unit = if source.is_one_byte { 1 } else { 2 };
+    let len = source.len.checked_mul(unit).ok_or(Fault::Invalid)?;
+    let bytes = heap.memory.wide(source.avma, len)?;
+    let mut ends = Vec::new();
+    let mut add = |at: usize, unit: u16, next: Option<u16>| {
+        let is_end = match unit {
+            0x0a | 0x2028 | 0x2029 => true,
+            // The end of "\r\n" is its "\n".
+            0x0d => next != Some(0x0a),
+            _ => false,
+        };
+        if is_end && ends.len() < MAX_LINES {
+            ends.push(at as u32);
+        }
+    };
+    match source.is_one_byte {
+        true => {
+            for (at, byte) in bytes.iter().enumerate() {
+                add(
+                    at,
+                    u16::from(*byte),
+                    bytes.get(at + 1).map(|byte| u16::from(*byte)),
+                );
+            }
+        }
+        false => {
+            let (pairs, _) = bytes.as_chunks();
+            let unit_at = |at: usize| pairs.get(at).map(|pair| u16::from_le_bytes(*pair));
+            for at in 0..pairs.len() {
+                add(at, unit_at(at).unwrap_or(0), unit_at(at + 1));
+            }
+        }
+    }
+    Ok(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(first: (i32, i32), line_ends: &[u32]) -> Script {
+        Script {
+            name: "a.js".into(),
+            first,
+            line_ends: line_ends.into(),
+        }
+    }
+
+    #[test]
+    fn offset_becomes_line_and_column_from_one() {
+        // "ab\ncd\n": the line ends are at 2 and 5.
+        let plain = script((0, 0), &[2, 5]);
+        let positions = [0, 2, 3, 5, 6].map(|offset| plain.position(offset));
+        assert_eq!(positions, [(1, 1), (1, 3), (2, 1), (2, 3), (3, 1)]);
+        let moved = script((10, 7), &[2, 5]);
+        assert_eq!(
+            moved.position(1),
+            (11, 9),
+            "the column moves in the first line only"
+        );
+        assert_eq!(moved.position(4), (12, 2));
+    }
+
+    #[test]
+    fn long_script_name_keeps_its_end() {
+        let long = format!("/{}/app.js", "d".repeat(500));
+        let short = shown(&long);
+        assert_eq!(short.chars().count(), MAX_SHOWN + 1);
+        assert!(short.starts_with('…') && short.ends_with("/app.js"));
+        assert_eq!(shown("app.js"), "app.js");
+    }
+}
