@@ -46,6 +46,9 @@ pub trait Interpreter: Debug + Send {
         found: &mut Found,
     );
 
+    /// Called once if a perf map of the process names its generated code.
+    fn handle_perf_map(&mut self) {}
+
     /// Forgets a thread that has ended.
     fn forget_thread(&mut self, thread: u64) {
         let _ = thread;

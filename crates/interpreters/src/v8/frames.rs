@@ -4,33 +4,27 @@ use super::heap::{is_object, smi};
 use super::identity::JsFrame;
 use super::layout::Layout;
 use crate::{CodeKind, Stack};
+use rprof_unwind::FrameKind;
 
 /// Maximum number of frames looked at on one stack.
 const MAX_FRAMES: usize = 1024;
 
-/// Returns the frames with a function's slots, and all in generated code, innermost first.
+/// Returns the frames of the interpreter, and all in generated code, innermost first.
 pub(super) fn candidates(stack: &Stack<'_>, layout: &Layout) -> Vec<JsFrame> {
     let frame_at = |index: usize| {
         let frame = stack.frames.get(index)?;
+        let slots = Slots::read(stack, layout, index).unwrap_or_default();
         let code = match frame.code {
             CodeKind::Generated => Some(frame.frame.lookup_address()),
-            CodeKind::Image(_) => None,
-            CodeKind::Other => return None,
+            CodeKind::Image(_) if slots.is_interpreter() => None,
+            CodeKind::Image(_) | CodeKind::Other => return None,
         };
-        let slots = slots(stack, layout, index);
-        if code.is_none() && slots.is_none() {
-            return None;
-        }
-        let (function, bytecode) = slots.unwrap_or_default();
-        // Frames of the interpreter have both.
-        if code.is_none() && (function.is_none() || bytecode.is_none()) {
-            return None;
-        }
         Some(JsFrame {
             native: index,
             code,
-            function,
-            bytecode,
+            has_called: frame.frame.kind == FrameKind::Caller,
+            function: slots.function,
+            bytecode: slots.bytecode,
         })
     };
     (0..stack.frames.len())
@@ -39,23 +33,39 @@ pub(super) fn candidates(stack: &Stack<'_>, layout: &Layout) -> Vec<JsFrame> {
         .collect()
 }
 
-/// Returns the objects in the slots of the JSFunction and of the BytecodeArray. `None` if the frame
-/// has no context: frames of stubs have a small integer there.
-fn slots(stack: &Stack<'_>, layout: &Layout, index: usize) -> Option<(Option<u64>, Option<u64>)> {
-    let own = stack.frames.get(index)?;
-    let fp = frame_pointer(stack, index)?;
-    let slot = |offset: i64| {
-        let avma = fp.checked_add_signed(offset)?;
-        // Below the stack pointer nothing is live.
-        (avma >= own.frame.sp).then(|| stack.memory.read_u64(avma))?
-    };
-    let object = |offset: i64| slot(offset).filter(|word| is_object(*word));
-    object(layout.fp_context)?;
-    let is_offset = slot(layout.fp_bytecode_offset)
-        .and_then(smi)
-        .is_some_and(|offset| offset > 0);
-    let bytecode = object(layout.fp_bytecode).filter(|_| is_offset);
-    Some((object(layout.fp_function), bytecode))
+/// Words of a frame with a context. Other frames of V8 have a small integer in its place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slots {
+    /// Object in the slot of the JSFunction.
+    function: Option<u64>,
+    /// Object in the slot of the BytecodeArray.
+    bytecode: Option<u64>,
+    /// True if the slot of the bytecode offset has one.
+    has_offset: bool,
+}
+
+impl Slots {
+    fn read(stack: &Stack<'_>, layout: &Layout, index: usize) -> Option<Self> {
+        let own = stack.frames.get(index)?;
+        let fp = frame_pointer(stack, index)?;
+        let slot = |offset: i64| {
+            let avma = fp.checked_add_signed(offset)?;
+            // Below the stack pointer nothing is live.
+            (avma >= own.frame.sp).then(|| stack.memory.read_u64(avma))?
+        };
+        let object = |offset: i64| slot(offset).filter(|word| is_object(*word));
+        object(layout.fp_context)?;
+        let offset = slot(layout.fp_bytecode_offset).and_then(smi);
+        Some(Self {
+            function: object(layout.fp_function),
+            bytecode: object(layout.fp_bytecode),
+            has_offset: offset.is_some_and(|offset| offset > 0),
+        })
+    }
+
+    const fn is_interpreter(&self) -> bool {
+        self.function.is_some() && self.bytecode.is_some() && self.has_offset
+    }
 }
 
 /// Returns a frame's frame pointer: the return address lies above the word it points to.

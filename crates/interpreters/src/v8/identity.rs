@@ -24,8 +24,8 @@ pub(super) const FRESH: u64 = 50_000_000;
 
 const MAX_KNOWN: usize = 1 << 15;
 
-/// Number of types of functions: V8 has a type for each built-in constructor.
-const FUNCTION_TYPES: u16 = 16;
+/// Number of types of functions: one for each built-in constructor, 16 or 17 with that of classes.
+const FUNCTION_TYPES: u16 = 20;
 
 /// Frame that may run a JavaScript function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(super) struct JsFrame {
     pub(super) native: usize,
     /// Address in generated code. `None` in the interpreter.
     pub(super) code: Option<u64>,
+    /// True for callers, whose frame is complete.
+    pub(super) has_called: bool,
     /// Object in the slot of the JSFunction.
     pub(super) function: Option<u64>,
     /// Object in the slot of the BytecodeArray.
@@ -45,6 +47,9 @@ pub(super) struct JsFrame {
 pub(super) enum Identity {
     /// The SharedFunctionInfo.
     Function(u64),
+    /// The SharedFunctionInfo, and that of its caller if known. The sampled function has no frame
+    /// yet, and the unwinder has skipped the caller, to which the frame pointer still belongs.
+    Called(u64, Option<u64>),
     /// The frame runs no JavaScript function.
     Other,
 }
@@ -78,29 +83,45 @@ impl Identities {
         frame: &JsFrame,
         time: u64,
     ) -> Result<Identity> {
-        let bytecode = match frame.code {
-            Some(avma) => match self.owner(heap, avma, frame.function, time) {
-                Ok(Owner::Function(shared)) => return Ok(Identity::Function(shared)),
-                Ok(Owner::Bytecode(bytecode)) => bytecode,
-                Ok(Owner::Frame) => frame.bytecode.ok_or(Fault::Invalid)?,
-                Ok(Owner::None) => return Ok(Identity::Other),
-                // Code of another generator, unless the frame has the shape of V8's.
-                Err(Fault::Invalid) if frame.function.is_none() => return Ok(Identity::Other),
-                Err(fault) => return Err(fault),
-            },
-            None => {
-                let Some(bytecode) = frame.bytecode else {
-                    return Ok(Identity::Other);
-                };
-                match heap.of_type(bytecode, heap.layout.type_bytecode) {
-                    Ok(bytecode) => bytecode,
-                    Err(Fault::Invalid) => return Ok(Identity::Other),
-                    Err(Fault::Unread) => return Err(Fault::Unread),
-                }
-            }
+        let Some(avma) = frame.code else {
+            return self.interpreted(heap, frame, time);
         };
-        let shared = self.function_of(heap, bytecode, frame.function, time)?;
+        let owner = match self.owner(heap, avma, frame.function, time) {
+            // Code of another generator, unless the frame has the shape of V8's.
+            Err(Fault::Invalid) if frame.function.is_none() => Owner::None,
+            owner => owner?,
+        };
+        let shared = match owner {
+            Owner::Function(shared) => shared,
+            Owner::Bytecode(bytecode) => self.function_of(heap, bytecode, frame.function, time)?,
+            Owner::Frame => return self.interpreted(heap, frame, time),
+            Owner::None => return Ok(Identity::Other),
+        };
+        if !frame.has_called && is_of_caller(heap, frame, owner)? {
+            let caller = match frame.bytecode {
+                Some(bytecode) => self.function_of(heap, bytecode, frame.function, time),
+                None => Err(Fault::Invalid),
+            };
+            return match caller {
+                Err(Fault::Unread) => Err(Fault::Unread),
+                caller => Ok(Identity::Called(shared, caller.ok())),
+            };
+        }
         Ok(Identity::Function(shared))
+    }
+
+    /// Returns the function of a frame of the interpreter.
+    fn interpreted(&mut self, heap: &mut Heap<'_>, frame: &JsFrame, time: u64) -> Result<Identity> {
+        let Some(bytecode) = frame.bytecode else {
+            return Ok(Identity::Other);
+        };
+        // A moved array has no type.
+        match heap.type_of(bytecode)? == heap.layout.type_bytecode {
+            true => {
+                (self.function_of(heap, bytecode, frame.function, time)).map(Identity::Function)
+            }
+            false => Ok(Identity::Other),
+        }
     }
 
     fn owner(
@@ -174,6 +195,22 @@ impl Identities {
         };
         self.functions.insert(array, known);
         Ok(shared)
+    }
+}
+
+/// Returns true if the frame pointer belongs to another function than the code.
+fn is_of_caller(heap: &mut Heap<'_>, frame: &JsFrame, owner: Owner) -> Result<bool> {
+    let Some(function) = frame.function else {
+        return Ok(false);
+    };
+    match owner {
+        Owner::Bytecode(bytecode) => Ok(frame.bytecode != Some(bytecode)),
+        Owner::Function(shared) => match shared_of(heap, function) {
+            Ok(other) => Ok(other != shared),
+            Err(Fault::Invalid) => Ok(false),
+            Err(Fault::Unread) => Err(Fault::Unread),
+        },
+        Owner::Frame | Owner::None => Ok(false),
     }
 }
 

@@ -84,6 +84,7 @@ impl RuntimeImage for V8Image {
         Box::new(V8Process {
             image: self,
             bias,
+            is_code_named: false,
             layout: None,
             identities: Identities::default(),
             scripts: Scripts::default(),
@@ -96,6 +97,8 @@ impl RuntimeImage for V8Image {
 struct V8Process {
     image: Arc<V8Image>,
     bias: u64,
+    /// True if a perf map names the code of the compilers (`--perf-basic-prof`).
+    is_code_named: bool,
     /// The inner `None` is an unsupported version.
     layout: Option<Option<Box<Layout>>>,
     identities: Identities,
@@ -134,14 +137,14 @@ impl Interpreter for V8Process {
         }
         self.layout = layout;
     }
+
+    fn handle_perf_map(&mut self) {
+        self.is_code_named = true;
+    }
 }
 
-/// State of a frame between rounds.
-#[derive(Clone, Copy, Debug)]
-enum Progress {
-    Unread,
-    Done(Option<Option<u64>>),
-}
+/// Functions of a frame, innermost first: entries of [`Names`], or `None` without a name.
+type Functions = Vec<Option<u64>>;
 
 impl V8Process {
     fn read_with(
@@ -152,67 +155,81 @@ impl V8Process {
         names: &mut dyn Names,
         found: &mut Found,
     ) {
-        let frames = frames::candidates(stack, layout);
+        let mut frames = frames::candidates(stack, layout);
+        frames.retain(|frame| frame.code.is_none() || !self.is_code_named);
         if frames.is_empty() {
             return;
         }
         let mut snapshot = Snapshot::default();
-        let mut progress = vec![Progress::Unread; frames.len()];
+        let mut functions: Vec<Option<Functions>> = vec![None; frames.len()];
         for _ in 0..MAX_ROUNDS {
             let mut heap = Heap {
                 layout,
                 memory: &mut snapshot,
             };
-            for (frame, progress) in frames.iter().zip(&mut progress) {
-                if matches!(progress, Progress::Unread) {
-                    *progress = match self.name(&mut heap, frame, stack.time, names) {
-                        Ok(done) => Progress::Done(done),
-                        Err(Fault::Invalid) => Progress::Done(Some(None)),
-                        Err(Fault::Unread) => Progress::Unread,
-                    };
-                }
+            let unknown = (frames.iter().zip(&mut functions)).filter(|(_, found)| found.is_none());
+            for (frame, found) in unknown {
+                *found = match self.functions_of(&mut heap, frame, stack.time, names) {
+                    Ok(functions) => Some(functions),
+                    Err(Fault::Invalid) => Some(vec![None]),
+                    Err(Fault::Unread) => None,
+                };
             }
             if !snapshot.fetch(memory) {
                 break;
             }
         }
-        let is_unread = !snapshot.has_read();
-        for (frame, progress) in frames.iter().zip(progress) {
-            match progress {
-                Progress::Done(Some(Some(address))) => found.push(frame.native, Some(address)),
-                Progress::Done(None) => {}
-                Progress::Done(Some(None)) | Progress::Unread => {
-                    found.push(frame.native, None);
-                    // A stack without it would show a caller that never called its callee.
-                    if let Some(address) = names.address_of(UNNAMED) {
-                        let native = frame.native;
-                        found.frames.push(InterpretedFrame { native, address });
-                    }
+        for (frame, functions) in frames.iter().zip(functions) {
+            for function in functions.unwrap_or_else(|| vec![None]) {
+                found.push(frame.native, function);
+                // Without a frame here, the stack would show calls that never happened.
+                if function.is_none()
+                    && let Some(address) = names.address_of(UNNAMED)
+                {
+                    let native = frame.native;
+                    found.frames.push(InterpretedFrame { native, address });
                 }
             }
         }
-        found.is_unread |= is_unread && found.unnamed > 0;
+        found.is_unread |= found.unnamed > 0 && !snapshot.has_read();
     }
 
-    /// Returns the entry of a frame's function. The outer `None` is a frame without a function.
-    fn name(
+    fn functions_of(
         &mut self,
         heap: &mut Heap<'_>,
         frame: &JsFrame,
         time: u64,
         names: &mut dyn Names,
-    ) -> Result<Option<Option<u64>>> {
-        let shared = match self.identities.of(heap, frame, time)? {
-            Identity::Function(shared) => shared,
-            Identity::Other => return Ok(None),
-        };
+    ) -> Result<Functions> {
+        match self.identities.of(heap, frame, time)? {
+            Identity::Other => Ok(Vec::new()),
+            Identity::Function(shared) => Ok(vec![self.name(heap, shared, time, names)?]),
+            Identity::Called(shared, caller) => {
+                let own = self.name(heap, shared, time, names)?;
+                let caller = match caller {
+                    Some(caller) => self.name(heap, caller, time, names)?,
+                    None => None,
+                };
+                Ok(vec![own, caller])
+            }
+        }
+    }
+
+    /// Returns the entry of a function, by its SharedFunctionInfo. `None` at the limit of names.
+    fn name(
+        &mut self,
+        heap: &mut Heap<'_>,
+        shared: u64,
+        time: u64,
+        names: &mut dyn Names,
+    ) -> Result<Option<u64>> {
         if let Some(named) = self.named.get_mut(&shared) {
             if is_fresh(named.proven, time) {
-                return Ok(Some(named.address));
+                return Ok(named.address);
             }
             if fingerprint(heap, shared)? == named.fingerprint {
                 named.proven = time;
-                return Ok(Some(named.address));
+                return Ok(named.address);
             }
         }
         let function = NamedFunction::read(heap, shared)?;
@@ -227,6 +244,6 @@ impl V8Process {
             self.named.clear();
         }
         self.named.insert(shared, named);
-        Ok(Some(address))
+        Ok(address)
     }
 }

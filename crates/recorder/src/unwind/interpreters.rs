@@ -54,6 +54,8 @@ struct WatchedProcess {
 #[derive(Debug)]
 struct Reader {
     image: ImageId,
+    /// Whether a perf map names generated code, once there is any.
+    has_perf_map: Option<bool>,
     interpreter: Box<dyn Interpreter>,
 }
 
@@ -162,6 +164,13 @@ impl Interpreters {
             });
         }
         let interpreter = &mut reader.interpreter;
+        let is_generated = |frame: &NativeFrame| frame.code == CodeKind::Generated;
+        if reader.has_perf_map.is_none() && self.native.iter().any(is_generated) {
+            reader.has_perf_map = sources.memory.has_perf_map(sample.pid);
+            if reader.has_perf_map == Some(true) {
+                interpreter.handle_perf_map();
+            }
+        }
         if !self.native.iter().any(|frame| interpreter.is_own(frame)) {
             return false;
         }
@@ -221,6 +230,7 @@ impl WatchedProcess {
                 let bias = table.bias(mapping.start, mapping.file_offset)?;
                 Some(Reader {
                     image: mapping.backing,
+                    has_perf_map: None,
                     interpreter: runtime.process(bias),
                 })
             });

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_interpreters::MemoryRead;
+use rprof_jit::LiveFiles;
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
 use rprof_unwind::{Memory, StackDump};
@@ -315,6 +316,17 @@ impl ProcessMemories {
         };
         let done = process.reader.call(process.user, read).ok_or(NotInTime)?;
         Ok(Some(done))
+    }
+
+    /// Returns true if the process has written a perf map. `None` on a timeout.
+    pub(super) fn has_perf_map(&self, pid: Pid) -> Option<bool> {
+        let user = PatientCalls::user_of(pid.0.cast_unsigned());
+        let look = move || {
+            let mut files = LiveFiles::new(pid.0);
+            let perf_map = files.jitdumps();
+            files.open(perf_map).is_ok_and(|file| file.is_some())
+        };
+        self.reader.call(user, look)
     }
 
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
