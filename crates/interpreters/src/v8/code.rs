@@ -83,12 +83,14 @@ impl Code {
     ) -> Result<Self> {
         if let Some(function) = function {
             match Self::of_function(heap, function) {
-                Ok(code) if code.contains(avma) => {
+                Ok(code) => {
                     headers.learn(heap, &code)?;
-                    return Ok(code);
+                    if code.contains(avma) {
+                        return Ok(code);
+                    }
                 }
                 Err(Fault::Unread) => return Err(Fault::Unread),
-                _ => {}
+                Err(Fault::Invalid) => {}
             }
         }
         headers.search(heap, avma)
@@ -127,13 +129,23 @@ impl Code {
 pub(super) struct Headers(Vec<u64>);
 
 impl Headers {
+    /// Keeps the map before generated code. Builtins have no header.
     fn learn(&mut self, heap: &mut Heap<'_>, code: &Code) -> Result<()> {
         let avma = code.start.wrapping_sub(heap.layout.code.header);
-        let map = heap.memory.u64(avma)?;
-        if is_object(map) && !self.0.contains(&map) && self.0.len() < MAX_HEADERS {
-            self.0.push(map);
+        let owner = match heap.layout.code.start {
+            None => Ok(avma.wrapping_add(1)),
+            Some(_) => heap.memory.u64(avma.wrapping_add(8)),
+        };
+        match owner.and_then(|owner| Ok((owner, heap.memory.u64(avma)?))) {
+            Ok((owner, map)) if owner == code.object && is_object(map) => {
+                if !self.0.contains(&map) && self.0.len() < MAX_HEADERS {
+                    self.0.push(map);
+                }
+                Ok(())
+            }
+            Err(Fault::Unread) => Err(Fault::Unread),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Searches backwards for the header of the code at an address.

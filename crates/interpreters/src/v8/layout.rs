@@ -110,6 +110,28 @@ pub(super) struct Values {
     constants: [i32; COUNT],
 }
 
+#[cfg(test)]
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            version: [0; 2],
+            constants: [0; COUNT],
+        }
+    }
+}
+
+#[cfg(test)]
+impl Values {
+    /// Values of Node.js 20.20, in the order of [`NAMES`].
+    pub(super) const NODE_20: Self = Self {
+        version: (11, 3),
+        constants: [
+            8, 31, -8, -16, -32, -40, 12, 24, 16, 8, 16, 56, 8, 16, 8, 16, 12, 16, 16, 24, 16, 16,
+            24, 16, 2066, 262, 167, 261, 191, 245, 159, 175, 220, 222, 128, 11,
+        ],
+    };
+}
+
 /// Where the machine code of a function is described.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeLayout {

@@ -87,10 +87,11 @@ impl Snapshot {
 
     /// Fills a buffer from consecutive blocks.
     pub(super) fn copy(&mut self, avma: u64, into: &mut [u8]) -> Result<()> {
+        avma.checked_add(into.len() as u64).ok_or(Fault::Invalid)?;
         let mut is_unread = false;
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = avma.checked_add(done as u64).ok_or(Fault::Invalid)?;
+            let at = avma.wrapping_add(done as u64);
             let within = (at % BLOCK as u64) as usize;
             let len = rest.len().min(BLOCK - within);
             match self.block(at - within as u64) {
