@@ -2,5 +2,6 @@
 
 mod code_names;
 mod java;
+mod javascript;
 mod runtimes;
 mod unwinding;

@@ -81,15 +81,14 @@ fn node_is_made_to_write_names() {
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report(""), "hot_loop", 0.6)?;
-        // Without the option, nothing is set.
+        // Without the option, nothing is set, and the recorder finds the function by itself.
         let run = here
             .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
             .ok();
         assert!(!run.err().contains("NODE_OPTIONS"), "{run}");
         let without = here.report("-i without.data");
-        check(total(&without, "hot_loop") == 0.0, || {
-            "a name without a map".to_owned()
-        })
+        let share = total(&without, "hot_loop");
+        check(share > 0.6, || format!("{share} in hot_loop without a map"))
     });
 }
 

@@ -46,8 +46,8 @@ pub trait Interpreter: Debug + Send {
         found: &mut Found,
     );
 
-    /// Called once if a perf map of the process names its generated code.
-    fn handle_perf_map(&mut self) {}
+    /// Called once if a perf map or a jitdump of the process names its generated code.
+    fn handle_named_code(&mut self) {}
 
     /// Forgets a thread that has ended.
     fn forget_thread(&mut self, thread: u64) {

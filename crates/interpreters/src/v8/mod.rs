@@ -97,7 +97,7 @@ impl RuntimeImage for V8Image {
 struct V8Process {
     image: Arc<V8Image>,
     bias: u64,
-    /// True if a perf map names the code of the compilers (`--perf-basic-prof`).
+    /// True if a file names the code of the compilers (`--perf-basic-prof`, `--perf-prof`).
     is_code_named: bool,
     /// The inner `None` is an unsupported version.
     layout: Option<Option<Box<Layout>>>,
@@ -138,7 +138,7 @@ impl Interpreter for V8Process {
         self.layout = layout;
     }
 
-    fn handle_perf_map(&mut self) {
+    fn handle_named_code(&mut self) {
         self.is_code_named = true;
     }
 }

@@ -410,7 +410,7 @@ fn caller_skipped_by_the_unwinder_is_inserted() {
 }
 
 #[test]
-fn named_code_of_a_perf_map_is_left_out() {
+fn code_named_by_a_file_is_left_out() {
     let (mut process, one, two, context) = two_functions();
     let code = process.optimized(two, CODE);
     process.set_code(two, code);
@@ -419,7 +419,7 @@ fn named_code_of_a_perf_map_is_left_out() {
         Pushes::interpreted(one, context),
     ]);
     let mut v8 = session();
-    v8.v8.handle_perf_map();
+    v8.v8.handle_named_code();
     assert_eq!(read(&mut v8, &mut process, &pushes), [outer(1)]);
 }
 

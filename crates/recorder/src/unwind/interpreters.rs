@@ -11,7 +11,7 @@ use std::time::Duration;
 use rprof_interpreters::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
 };
-use rprof_jit::{InterpretedNames, may_hold_jit_code};
+use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
 use rprof_processes::{ImageId, LiveMap, Pid};
 use rprof_records::Mapped;
 use rprof_unwind::{Frame, FrameKind, Memory, Registers};
@@ -48,14 +48,15 @@ pub(crate) struct Interpreters {
 struct WatchedProcess {
     images: Vec<Range<u64>>,
     reader: Option<Reader>,
+    has_jitdump: bool,
     is_announced: bool,
 }
 
 #[derive(Debug)]
 struct Reader {
     image: ImageId,
-    /// Whether a perf map names generated code, once there is any.
-    has_perf_map: Option<bool>,
+    /// Whether a perf map or a jitdump names generated code, once there is any.
+    has_named_code: Option<bool>,
     interpreter: Box<dyn Interpreter>,
 }
 
@@ -96,6 +97,10 @@ impl Interpreters {
             if images.len() < MAX_IMAGES && !images.contains(&range) {
                 images.push(range);
             }
+        } else if is_jitdump(&mapped.path)
+            && let Some(process) = self.processes.get_mut(&Pid(mapped.pid))
+        {
+            process.has_jitdump = true;
         }
     }
 
@@ -152,6 +157,7 @@ impl Interpreters {
         let Some(process) = self.processes.get_mut(&sample.pid) else {
             return false;
         };
+        let has_jitdump = process.has_jitdump;
         let Some(reader) = process.reader(sample.pid, sources) else {
             return false;
         };
@@ -165,10 +171,13 @@ impl Interpreters {
         }
         let interpreter = &mut reader.interpreter;
         let is_generated = |frame: &NativeFrame| frame.code == CodeKind::Generated;
-        if reader.has_perf_map.is_none() && self.native.iter().any(is_generated) {
-            reader.has_perf_map = sources.memory.has_perf_map(sample.pid);
-            if reader.has_perf_map == Some(true) {
-                interpreter.handle_perf_map();
+        if reader.has_named_code.is_none() && self.native.iter().any(is_generated) {
+            reader.has_named_code = match has_jitdump {
+                true => Some(true),
+                false => sources.memory.has_perf_map(sample.pid),
+            };
+            if reader.has_named_code == Some(true) {
+                interpreter.handle_named_code();
             }
         }
         if !self.native.iter().any(|frame| interpreter.is_own(frame)) {
@@ -230,7 +239,7 @@ impl WatchedProcess {
                 let bias = table.bias(mapping.start, mapping.file_offset)?;
                 Some(Reader {
                     image: mapping.backing,
-                    has_perf_map: None,
+                    has_named_code: None,
                     interpreter: runtime.process(bias),
                 })
             });
