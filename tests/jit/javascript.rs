@@ -6,7 +6,7 @@ use crate::support::{Folded, Here, check, folded, measured, needs};
 
 const PROGRAM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../fixtures/interpreters/edges.js"
+    "/../../fixtures/runtimes/edges.js"
 );
 
 /// Frame of a function that could not be read in time.

@@ -73,8 +73,8 @@ impl Code {
         }
     }
 
-    /// Returns the code that contains an address: that of the function if it does, or else by a
-    /// search for the header before it. Functions get new code while old code still runs.
+    /// Returns the code that contains an address: the function's current code, or else the code
+    /// behind the nearest header. Old code still runs after a function got new code.
     pub(super) fn at(
         heap: &mut Heap<'_>,
         avma: u64,

@@ -33,7 +33,7 @@ pub(super) struct NamedFunction {
     pub(super) start: u32,
 }
 
-/// Words of a SharedFunctionInfo on which the name depends.
+/// Words of a SharedFunctionInfo that determine its name.
 pub(super) fn fingerprint(heap: &mut Heap<'_>, shared: u64) -> Result<[u64; 2]> {
     heap.of_type(shared, heap.layout.type_shared)?;
     let (name, script) = (heap.layout.shared_name, heap.layout.shared_script);

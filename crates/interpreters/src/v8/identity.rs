@@ -18,13 +18,13 @@ use super::code::{Code, Headers, Owner, bytecode};
 use super::heap::Heap;
 use super::snapshot::{Fault, Result};
 
-/// Nanoseconds for which a proof holds. V8 frees code and bytecode that several collections found
+/// Validity of a proof in nanoseconds. V8 frees code and bytecode that several collections found
 /// unused, and its memory is reused later still.
 pub(super) const FRESH: u64 = 50_000_000;
 
 const MAX_KNOWN: usize = 1 << 15;
 
-/// Number of types of functions: one for each built-in constructor, 16 or 17 with that of classes.
+/// Number of types of functions: classes and each built-in constructor have one.
 const FUNCTION_TYPES: u16 = 20;
 
 /// Frame that may run a JavaScript function.
@@ -47,8 +47,8 @@ pub(super) struct JsFrame {
 pub(super) enum Identity {
     /// The SharedFunctionInfo.
     Function(u64),
-    /// The SharedFunctionInfo, and that of its caller if known. The sampled function has no frame
-    /// yet, and the unwinder has skipped the caller, to which the frame pointer still belongs.
+    /// SharedFunctionInfos of the function and, if known, of its caller. The sampled function has no
+    /// frame yet, and the unwinder has skipped the caller: the frame pointer is still the caller's.
     Called(u64, Option<u64>),
     /// The frame runs no JavaScript function.
     Other,
@@ -67,6 +67,8 @@ pub(super) struct Identities {
     codes: BTreeMap<u64, Known<(Code, Owner)>>,
     /// SharedFunctionInfo by BytecodeArray.
     functions: FxHashMap<u64, Known<u64>>,
+    /// SharedFunctionInfo by JSFunction of optimized code that was sampled itself.
+    leaves: FxHashMap<u64, Known<u64>>,
     headers: Headers,
 }
 
@@ -97,7 +99,7 @@ impl Identities {
             Owner::Frame => return self.interpreted(heap, frame, time),
             Owner::None => return Ok(Identity::Other),
         };
-        if !frame.has_called && is_of_caller(heap, frame, owner)? {
+        if !frame.has_called && self.is_of_caller(heap, frame, owner, time)? {
             let caller = match frame.bytecode {
                 Some(bytecode) => self.function_of(heap, bytecode, frame.function, time),
                 None => Err(Fault::Invalid),
@@ -196,21 +198,45 @@ impl Identities {
         self.functions.insert(array, known);
         Ok(shared)
     }
-}
 
-/// Returns true if the frame pointer belongs to another function than the code.
-fn is_of_caller(heap: &mut Heap<'_>, frame: &JsFrame, owner: Owner) -> Result<bool> {
-    let Some(function) = frame.function else {
-        return Ok(false);
-    };
-    match owner {
-        Owner::Bytecode(bytecode) => Ok(frame.bytecode != Some(bytecode)),
-        Owner::Function(shared) => match shared_of(heap, function) {
-            Ok(other) => Ok(other != shared),
+    /// Returns true if the frame pointer of the sampled frame belongs to another function than the
+    /// code.
+    fn is_of_caller(
+        &mut self,
+        heap: &mut Heap<'_>,
+        frame: &JsFrame,
+        owner: Owner,
+        time: u64,
+    ) -> Result<bool> {
+        let Some(function) = frame.function else {
+            return Ok(false);
+        };
+        let shared = match owner {
+            Owner::Bytecode(bytecode) => return Ok(frame.bytecode != Some(bytecode)),
+            Owner::Function(shared) => shared,
+            Owner::Frame | Owner::None => return Ok(false),
+        };
+        // A recent JSFunction may have moved, but hardly a caller's to its place.
+        let known = self.leaves.get(&function);
+        if known.is_some_and(|known| known.is == shared && is_fresh(known.proven, time)) {
+            return Ok(false);
+        }
+        match shared_of(heap, function) {
+            Ok(other) if other == shared => {
+                if self.leaves.len() >= MAX_KNOWN {
+                    self.leaves.clear();
+                }
+                let known = Known {
+                    is: shared,
+                    proven: time,
+                };
+                self.leaves.insert(function, known);
+                Ok(false)
+            }
+            Ok(_) => Ok(true),
             Err(Fault::Invalid) => Ok(false),
             Err(Fault::Unread) => Err(Fault::Unread),
-        },
-        Owner::Frame | Owner::None => Ok(false),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::snapshot::{Fault, Result};
 const MAX_NAME: usize = 4096;
 const MAX_SHOWN: usize = 240;
 
-/// Name of scripts without one, such as those of `eval`. V8 prints it in stack traces.
+/// Name of scripts without one, such as the texts of `eval`. V8 prints it in stack traces.
 const UNNAMED: &str = "<anonymous>";
 
 /// Maximum number of lines of a script, and of all cached scripts.

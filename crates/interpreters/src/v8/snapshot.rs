@@ -180,7 +180,7 @@ fn read_wide(memory: &mut dyn ProcessMemory, avma: u64, len: usize) -> Option<Ve
 mod tests {
     use super::*;
 
-    /// Memory in which each byte is the low byte of its address, up to a limit.
+    /// Memory up to a limit. Each byte is the low byte of its address.
     struct Counting {
         end: u64,
         batches: usize,
