@@ -76,7 +76,7 @@ impl Constants {
                 true => name.starts_with(known.as_bytes()),
                 false => name == known.as_bytes(),
             };
-            if let Some(at) = NAMES.iter().position(|known| is_name(&known))
+            if let Some(at) = NAMES.iter().position(is_name)
                 && let Some(svma) = constants.get_mut(at)
             {
                 *svma = symbol.svma;
