@@ -332,6 +332,7 @@ impl Maker<'_> {
                     line: None,
                     // At rank 0, a name is only the start of the function.
                     located: (found.rank == 0 && call.function.is_some()).then_some(reason),
+                    source: None,
                 });
                 let line = call
                     .line

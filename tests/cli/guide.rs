@@ -153,3 +153,9 @@ fn a_build_keeps_its_profile_as_the_page_says() {
     needs!(PerfEvents);
     follow("ci.md");
 }
+
+#[test]
+fn views_are_in_the_language_of_the_program_as_the_page_says() {
+    needs!(PerfEvents, Node);
+    follow("guide/languages.md");
+}

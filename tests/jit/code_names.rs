@@ -40,7 +40,7 @@ fn a_perf_map_is_embedded_while_recording() {
         measured(|| {
             let here = Here::new();
             here.record(options, &c("jit.c"), "map 0.4");
-            let report = here.report("");
+            let report = here.report("--no-by-language");
             check_quarters(&report, shares(&report), options)
         });
     }
@@ -109,7 +109,7 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let expected = named(&by_perf.out());
     assert!(expected.len() > 50, "{by_perf}");
     assert_eq!(named(&by_rprof.out()), expected);
-    let (one, two) = shares(&here.report(""));
+    let (one, two) = shares(&here.report("--no-by-language"));
     assert_eq!((one, two), (0.0, 0.0));
 }
 
@@ -162,7 +162,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     let lines = here.rprof("script -F ip,sym,srcline").ok();
     lines.prints("first come\n  made.x:12");
     // The object is the file that contains the name.
-    let report = here.report("");
+    let report = here.report("--no-by-language");
     let named = report.only().rows.iter();
     let mut named = named.filter(|row| ["first come", "late comer"].contains(&&*row.symbol));
     assert!(named.clone().count() > 0);
@@ -220,7 +220,7 @@ fn untrusted_perf_maps_are_refused_while_recording() {
         run.says("perf-").says(".map is not embedded: ").says(why);
         let told = run.err().matches(".map is not embedded").count();
         assert_eq!(told, 1, "{run}");
-        let report = here.report("");
+        let report = here.report("--no-by-language");
         assert_eq!(shares(&report), (0.0, 0.0), "{kind}");
         let reasons = &report.quality["frames"]["unnamed_by_reason"];
         assert!(reasons["jit_without_map"].as_u64() > Some(50), "{reasons}");
@@ -266,7 +266,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
     // The timestamp was the only problem.
-    let (one, two) = shares(&here.report(""));
+    let (one, two) = shares(&here.report("--no-by-language"));
     std::fs::remove_file(Path::new(&map)).unwrap();
     // Entries without a size have names too.
     assert!(one > two && two > 0.0, "{one} and {two} by a good map");
@@ -283,7 +283,7 @@ fn bad_lines_of_a_perf_map_cost_only_themselves() {
             .arg(c("jit.c"));
         let record = record.words("control 0.4").ok();
         record.says("3 invalid lines were skipped");
-        let report = here.report("");
+        let report = here.report("--no-by-language");
         let (_, two) = shares(&report);
         let evil = "evil \u{fffd}[2J\u{fffd};<script>\u{fffd} one";
         let one = report.only().self_share(evil);
@@ -322,7 +322,7 @@ fn node(flags: &str) -> Result<(), String> {
     std::fs::write(here.path("hot.js"), NODE).unwrap();
     let record = here.rprof("record -q -F 999 -g -e cpu-clock -- node");
     record.words(flags).arg("hot.js").ok();
-    let report = here.report("");
+    let report = here.report("--no-by-language");
     let rows = report.only().rows.iter();
     let hot = rows.filter(|row| row.symbol.contains("hot_loop"));
     let share = hot.map(|row| row.own).sum::<u64>() as f64 / report.only().weight as f64;
@@ -349,7 +349,7 @@ fn node_interpreted_functions_are_named() {
         let record = here.rprof("record -q -F 999 -g -e cpu-clock -- node --no-opt");
         let record = record.words("--no-sparkplug --interpreted-frames-native-stack");
         record.arg(flag).arg("slow.js").ok();
-        let report = here.report("");
+        let report = here.report("--no-by-language");
         // The tilde is V8's mark for interpreted functions.
         let rows = report.only().rows.iter();
         let row = rows.filter(|row| row.symbol.contains("~hot_loop "));
@@ -393,7 +393,7 @@ fn python_functions_are_named_by_perf_map_and_jitdump() {
             let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
             let record = record.arg("--").arg(&python);
             record.words(&format!("-X {kind} hot.py")).ok();
-            let report = here.report("");
+            let report = here.report("--no-by-language");
             let (only, what) = (report.only(), format!("{kind} with {options}"));
             for name in ["inner_work", "outer_work"] {
                 let rows = only.rows.iter();
@@ -434,7 +434,7 @@ fn java_methods_are_named_by_perf_map() {
     let record = here.rprof("record -q -F 499 -g -e cpu-clock -- java");
     let flags = "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer";
     record.words(flags).arg("Hot").ok();
-    let report = here.report("");
+    let report = here.report("--no-by-language");
     let rows = report.only().rows.iter();
     let hot =
         rows.filter(|row| row.symbol.contains("Hot.hotLoop") || row.symbol.contains("Hot.main"));

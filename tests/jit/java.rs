@@ -92,7 +92,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
         std::fs::remove_file(dump.path()).unwrap();
     }
     let methods = ("LWork;words(", "Ljava/util/TimSort;sort(");
-    check_quality(&here.report(""), "a jitdump", methods)?;
+    check_quality(&here.report("--no-by-language"), "a jitdump", methods)?;
     let text = here.rprof("script -F ip,sym,srcline").ok().out();
     let mut lines = text.lines();
     let mut counts = [0; 2];
@@ -145,5 +145,9 @@ fn by_jcmd(flags: &str) -> Result<(), String> {
     std::fs::remove_file(map).unwrap();
     drop(java);
     let methods = ("Work.words", "java.util.TimSort.sort");
-    check_quality(&here.report(""), &format!("jcmd {flags}"), methods)
+    check_quality(
+        &here.report("--no-by-language"),
+        &format!("jcmd {flags}"),
+        methods,
+    )
 }

@@ -80,7 +80,7 @@ fn node_is_made_to_write_names() {
         // Node.js leaves this file.
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
-        check_names(&here.report(""), "hot_loop", 0.6)?;
+        check_names(&here.report("--no-by-language"), "hot_loop", 0.6)?;
         // Without the option, nothing is set, and the recorder finds the function by itself.
         let run = here
             .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
@@ -139,7 +139,7 @@ fn python_is_made_to_write_names() {
         let run = record.arg(&python).arg("hot.py").ok();
         run.says("PYTHONPERFSUPPORT=1");
         remove_maps(&run.err());
-        check_names(&here.report(""), "py::inner_work", 0.5)
+        check_names(&here.report("--no-by-language"), "py::inner_work", 0.5)
     });
 }
 
@@ -154,7 +154,7 @@ fn erlang_is_made_to_write_names() {
         let run = record.arg("hot:main(), halt(0).").ok();
         run.says("ERL_FLAGS=+JPperf true");
         remove_maps(&run.err());
-        check_names(&here.report(""), "hot:leaf/2", 0.3)
+        check_names(&here.report("--no-by-language"), "hot:leaf/2", 0.3)
     });
 }
 
@@ -174,7 +174,7 @@ fn java_is_made_to_write_names() {
             .ok();
         run.says("-XX:+DumpPerfMapAtExit");
         assert!(remove_maps(&run.err()) > 0, "{run}");
-        check_names(&here.report(""), "Work.words", 0.1)
+        check_names(&here.report("--no-by-language"), "Work.words", 0.1)
     });
 }
 
@@ -255,6 +255,6 @@ fn java_process_that_runs_is_asked_after_sampling() {
         assert!(map.exists(), "{run}");
         std::fs::remove_file(map).expect("removed");
         drop(java);
-        check_names(&here.report(""), "Work.words", 0.1)
+        check_names(&here.report("--no-by-language"), "Work.words", 0.1)
     });
 }

@@ -2,6 +2,7 @@
 
 mod agreement_with_perf;
 mod aux_traces;
+mod by_language;
 mod call_trees;
 mod collapse;
 mod export;

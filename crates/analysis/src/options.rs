@@ -27,6 +27,9 @@ pub struct Options {
     pub streams: bool,
     /// Separate functions by line as well, if the symbolizer supplies lines.
     pub by_line: bool,
+    /// Apply filters on leaves as if interpreter code were
+    /// [folded](rprof_profile::Profile::fold_languages). The profile itself is not folded.
+    pub by_language: bool,
     /// Treatment of wait samples.
     pub waits: WaitOptions,
     /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if it

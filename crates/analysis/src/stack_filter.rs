@@ -1,8 +1,10 @@
-//! Filters on objects and functions. They need symbols, so they run after symbolization.
+//! Filters on objects, functions and languages. They need symbols, so they run after symbolization.
 
-use rprof_profile::Filter;
+use rprof_profile::language::rules::Kept;
+use rprof_profile::language::{FoldingRules, SourceName};
 use rprof_profile::pattern::{matches_function, matches_name, matches_object};
 use rprof_profile::waits::WAIT_OBJECT;
+use rprof_profile::{Filter, Function, FunctionId, Language};
 
 use crate::symbolize::Symbols;
 
@@ -12,17 +14,32 @@ pub(crate) struct StackFilter<'a> {
     filter: &'a Filter,
     /// `leaves[f]`: function f may be the leaf. `None` if all may.
     leaves: Option<Vec<bool>>,
-    /// `objects[o]`: the leaf may lie in object o. `None` if it may lie in all.
+    /// `objects[f]`: the leaf may be function f, by its object. `None` if all may.
     objects: Option<Vec<bool>>,
+    /// `languages[f]`: the leaf may be function f, by its language. `None` if all may.
+    languages: Option<Vec<bool>>,
     /// `focus[f]`: stacks with function f are accepted. `None` if all are.
     focus: Option<Vec<bool>>,
+    /// Rules that determine the leaf, if interpreter code is folded.
+    folding: Option<FoldingRules>,
 }
 
 impl<'a> StackFilter<'a> {
-    /// Compares all functions and objects to the patterns of a filter.
-    pub(crate) fn new(filter: &'a Filter, symbols: &'a Symbols) -> StackFilter<'a> {
+    /// Compares all functions and objects to the patterns of a filter. With `by_language`, leaves
+    /// are those of stacks without interpreter code.
+    pub(crate) fn new(
+        filter: &'a Filter,
+        symbols: &'a Symbols,
+        by_language: bool,
+    ) -> StackFilter<'a> {
+        let is_by_leaf = !(filter.symbols.is_empty()
+            && filter.objects.is_empty()
+            && filter.languages.is_empty());
+        let folding = (by_language && is_by_leaf)
+            .then(|| FoldingRules::of(&symbols.functions, &symbols.objects))
+            .flatten();
         let functions = |patterns: &[String]| {
-            let matches = |function: &rprof_profile::Function| {
+            let matches = |function: &Function| {
                 (function.name.as_ref()).is_ok_and(|name| {
                     patterns
                         .iter()
@@ -31,42 +48,117 @@ impl<'a> StackFilter<'a> {
             };
             (!patterns.is_empty()).then(|| symbols.functions.iter().map(matches).collect())
         };
+        let object_of = |function: &Function| &symbols.objects[function.object.0 as usize];
         let objects = |patterns: &[String]| {
-            let matches = |object: &rprof_profile::Object| {
-                let mut patterns = patterns.iter();
-                patterns.any(|pattern| matches_object(pattern, &object.name))
+            let is_any = |name: &str| patterns.iter().any(|p| matches_object(p, name));
+            let by_object: Vec<bool> = symbols
+                .objects
+                .iter()
+                .map(|object| is_any(&object.name))
+                .collect();
+            let matches = |function: &Function| {
+                // After folding, the object is the source file.
+                let source = match folding {
+                    Some(_) => SourceName::of(function, object_of(function)),
+                    None => None,
+                };
+                by_object[function.object.0 as usize]
+                    || source.is_some_and(|source| is_any(source.file))
             };
-            (!patterns.is_empty()).then(|| symbols.objects.iter().map(matches).collect())
+            (!patterns.is_empty()).then(|| symbols.functions.iter().map(matches).collect())
+        };
+        let languages = |wanted: &[Language]| {
+            let matches =
+                |function: &Function| Language::of(function, object_of(function)).is_in(wanted);
+            (!wanted.is_empty()).then(|| symbols.functions.iter().map(matches).collect())
         };
         StackFilter {
             symbols,
             filter,
             leaves: functions(&filter.symbols),
             objects: objects(&filter.objects),
+            languages: languages(&filter.languages),
             focus: functions(&filter.focus),
+            folding,
         }
     }
 
-    /// Returns whether the filter accepts a stack's leaf: its object, and its function or a call
-    /// inlined into it.
-    pub(crate) fn accepts_leaf(&self, leaf: Option<u32>) -> bool {
-        if self.leaves.is_none() && self.objects.is_none() {
+    /// Returns whether the filter accepts a stack's leaf: its object, its language, and its function
+    /// or a call inlined into it. `from_root` iterates over the locations of the whole stack.
+    pub(crate) fn accepts_leaf<I: Iterator<Item = u32>>(
+        &self,
+        leaf: Option<u32>,
+        from_root: impl FnOnce() -> I,
+    ) -> bool {
+        if self.leaves.is_none() && self.objects.is_none() && self.languages.is_none() {
             return true;
         }
         let Some(leaf) = leaf else { return false };
-        let object = || {
-            let outermost = self.symbols.outermost(leaf);
-            self.symbols.functions[outermost.0 as usize].object.0 as usize
+        match &self.folding {
+            Some(rules) => self.accepts_folded(rules, leaf, from_root()),
+            None => self.accepts_location(leaf),
+        }
+    }
+
+    fn accepts_location(&self, leaf: u32) -> bool {
+        let object = || self.symbols.outermost(leaf).0 as usize;
+        let innermost = |accepted: &[bool]| {
+            let frame = self.symbols.frames(leaf).last();
+            frame.is_some_and(|frame| accepted[frame.function.0 as usize])
         };
         (self.objects.as_ref()).is_none_or(|accepted| accepted[object()])
             && (self.leaves.as_ref()).is_none_or(|accepted| self.has_any(leaf, accepted))
+            && (self.languages.as_deref()).is_none_or(innermost)
+    }
+
+    /// Returns whether the filter accepts the leaf that remains of a stack without interpreter code.
+    fn accepts_folded(
+        &self,
+        rules: &FoldingRules,
+        leaf: u32,
+        from_root: impl Iterator<Item = u32>,
+    ) -> bool {
+        let frames = from_root.flat_map(|location| {
+            let frames = self.symbols.frames(location).iter().enumerate();
+            frames.map(|(depth, frame)| (frame.function, depth > 0))
+        });
+        let stack: Vec<(FunctionId, bool)> = frames.collect();
+        let mut kept = Vec::new();
+        rules.fold(&stack, &mut kept);
+        let of_leaf = self.symbols.frames(leaf).len();
+        match kept.last() {
+            Some(Kept::Frame(at)) if at + of_leaf >= stack.len() => self.accepts_location(leaf),
+            Some(Kept::Frame(at)) => {
+                let function = stack[*at].0;
+                let is_in = |accepted: &Option<Vec<bool>>| {
+                    (accepted.as_ref()).is_none_or(|accepted| accepted[function.0 as usize])
+                };
+                is_in(&self.objects) && is_in(&self.leaves) && is_in(&self.languages)
+            }
+            Some(Kept::Runtime(language)) => {
+                let name = language.runtime_frame();
+                self.accepts_made(&name, &name, *language)
+            }
+            None => false,
+        }
+    }
+
+    /// Returns whether the filter accepts a frame that stands for no function.
+    fn accepts_made(&self, name: &str, object: &str, language: Language) -> bool {
+        let Filter {
+            symbols,
+            objects,
+            languages,
+            ..
+        } = self.filter;
+        (symbols.is_empty() || symbols.iter().any(|p| matches_name(p, name)))
+            && (objects.is_empty() || objects.iter().any(|p| matches_object(p, object)))
+            && (languages.is_empty() || language.is_in(languages))
     }
 
     /// Returns whether the filter accepts a wait by its reason.
     pub(crate) fn accepts_reason(&self, reason: &str) -> bool {
-        let (symbols, objects) = (&self.filter.symbols, &self.filter.objects);
-        (symbols.is_empty() || symbols.iter().any(|p| matches_name(p, reason)))
-            && (objects.is_empty() || objects.iter().any(|p| matches_object(p, WAIT_OBJECT)))
+        self.accepts_made(reason, WAIT_OBJECT, Language::Kernel)
     }
 
     /// Returns whether the reason of a wait matches the focus patterns.

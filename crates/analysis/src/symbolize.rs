@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_processes::{Image, ImageKind, Pid, SpaceId, Time, Timeline};
 use rprof_profile::intern::Values;
+use rprof_profile::language::fold::NamedSource;
 use rprof_profile::pattern::matches_object;
 use rprof_profile::{
     FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, Runtime, StackPosition,
@@ -293,6 +294,22 @@ impl SymbolsBuilder {
         self.functions.get(id.0)
     }
 
+    /// Returns the functions and objects so far.
+    pub(crate) fn functions_and_objects(&self) -> (&[Function], &[Object]) {
+        (self.functions.as_slice(), self.objects.as_slice())
+    }
+
+    /// Adds a function of an interpreted language.
+    pub(crate) fn add_source(&mut self, source: NamedSource) -> FunctionId {
+        let object = self.object(source.object.clone());
+        let file = source
+            .file
+            .as_ref()
+            .map(|path| FileId(self.files.intern(path.clone())));
+        let function = source.into_function(object, file, None);
+        FunctionId(self.functions.intern(function))
+    }
+
     /// Returns copies of the tables so far.
     pub(crate) fn tables(&self) -> SymbolTables {
         let mut objects = self.objects.as_slice().to_vec();
@@ -400,6 +417,7 @@ impl SymbolsBuilder {
             position: StackPosition::Inner,
             line: None,
             located,
+            source: None,
         };
         self.frames.push(Frame {
             function: FunctionId(self.functions.intern(function)),
@@ -426,6 +444,7 @@ impl SymbolsBuilder {
                     .filter(|_| self.options.by_line)
                     .map(|line| Line { column: 0, ..line }),
                 located: None,
+                source: None,
             }),
         );
         self.frames.push(Frame {

@@ -16,10 +16,13 @@ const KIND_TEXTS = [
   "why threads waited: no code ran",
   "idle threads, which waited in one place the whole time; drawn narrower than their weight: click the block to open it",
   "threads that were ready to run but waited for a CPU: no code ran",
+  "Python functions, with the interpreter's work for them",
+  "JavaScript functions, with the engine's work for them",
+  "Java methods, with the virtual machine's work for them",
 ];
 
 /** Kinds in legend order. The waits are adjacent. */
-const LEGEND_ORDER = [0, 1, 2, 3, 4, 5, KIND_WAITING, KIND_WAITING_FOR_CPU, KIND_IDLE];
+const LEGEND_ORDER = [0, 9, 10, 11, 1, 2, 3, 4, 5, KIND_WAITING, KIND_WAITING_FOR_CPU, KIND_IDLE];
 
 /**
  * Colour swatch. It does not use a style, because the policy forbids styles in saved pages.

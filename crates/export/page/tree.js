@@ -1,7 +1,7 @@
 // Call trees in preorder, as typed arrays. Node 0 is the root, which is no call.
 
 /** Kinds of frames by number, as in `frame_kind.rs`. */
-export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle", "waiting for a CPU"];
+export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle", "waiting for a CPU", "Python", "JavaScript", "Java"];
 export const KIND_USER = 1;
 export const KIND_INLINED = 2;
 export const KIND_WAITING = 6;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use rprof_profile::Profile;
 
-use crate::names::CleanNames;
+use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
 use crate::rows::{ReportRows, percent, rows};
 
@@ -19,7 +19,9 @@ use crate::rows::{ReportRows, percent, rows};
 /// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let mut csv = ::csv::Writer::from_writer(out);
-    csv.write_record([
+    // Only on request: readers know the other columns by their place.
+    let has_language = options.rows.keys.language;
+    let headings = [
         "event",
         "comm",
         "pid",
@@ -33,7 +35,9 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         "object",
         "srcline",
         "state",
-    ])?;
+    ];
+    let language = has_language.then_some("language");
+    csv.write_record(headings.into_iter().chain(language))?;
     let names = CleanNames::new(profile);
     for index in 0..profile.events.len() {
         let event = names.event(index);
@@ -44,21 +48,26 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 true => String::new(),
                 false => text,
             };
-            csv.write_record([
-                &*without_formula(&event),
-                &without_formula(row.comm.as_deref().unwrap_or("")),
-                &number(row.top.key.pid),
-                &number(row.top.key.tid),
-                &format!("{:.4}", percent(row.top.self_weight, whole)),
-                &total(format!("{:.4}", percent(row.top.total_weight, whole))),
-                &row.top.self_weight.to_string(),
-                &total(row.top.total_weight.to_string()),
-                &row.top.self_samples.to_string(),
-                &without_formula(row.symbol.as_deref().unwrap_or("")),
-                &without_formula(row.object.as_deref().unwrap_or("")),
-                &without_formula(row.line.as_deref().unwrap_or("")),
-                row.state.as_deref().unwrap_or(""),
-            ])?;
+            let text = |text: Option<&CleanName<'_>>| {
+                without_formula(text.map_or("", |text| text)).into_owned()
+            };
+            let fields = [
+                without_formula(&event).into_owned(),
+                text(row.comm.as_ref()),
+                number(row.top.key.pid),
+                number(row.top.key.tid),
+                format!("{:.4}", percent(row.top.self_weight, whole)),
+                total(format!("{:.4}", percent(row.top.total_weight, whole))),
+                row.top.self_weight.to_string(),
+                total(row.top.total_weight.to_string()),
+                row.top.self_samples.to_string(),
+                text(row.symbol.as_ref()),
+                text(row.object.as_ref()),
+                text(row.line.as_ref()),
+                row.state.as_deref().unwrap_or("").to_owned(),
+            ];
+            let language = has_language.then(|| row.language.unwrap_or("").to_owned());
+            csv.write_record(fields.into_iter().chain(language))?;
         }
     }
     csv.flush()

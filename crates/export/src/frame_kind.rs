@@ -1,9 +1,10 @@
 //! Frame kinds, which determine the colours of a flame graph.
 
+use rprof_profile::language::source_name::place_of_text;
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::waits::is_waker;
 use rprof_profile::waits::reasons::{WAITING_FOR_CPU, is_known};
-use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
+use rprof_profile::{Frame, FunctionId, Language, ObjectKind, Profile};
 
 /// Kind of a frame. HTML pages store its number, so new kinds must come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,10 +25,16 @@ pub(crate) enum FrameKind {
     Idle,
     /// Pseudo frame: a runnable thread waits for a CPU.
     WaitingForCpu,
+    /// Function in Python, after [folding](Profile::fold_languages).
+    Python,
+    /// Function in JavaScript, after folding.
+    JavaScript,
+    /// Method in Java, after folding.
+    Java,
 }
 
 impl FrameKind {
-    pub(crate) const ALL: [FrameKind; 9] = [
+    pub(crate) const ALL: [FrameKind; 12] = [
         FrameKind::Thread,
         FrameKind::User,
         FrameKind::Inlined,
@@ -37,9 +44,15 @@ impl FrameKind {
         FrameKind::Waiting,
         FrameKind::Idle,
         FrameKind::WaitingForCpu,
+        FrameKind::Python,
+        FrameKind::JavaScript,
+        FrameKind::Java,
     ];
 
-    pub(crate) const LEGEND: [FrameKind; 8] = [
+    pub(crate) const LEGEND: [FrameKind; 11] = [
+        FrameKind::Python,
+        FrameKind::JavaScript,
+        FrameKind::Java,
         FrameKind::User,
         FrameKind::Inlined,
         FrameKind::Kernel,
@@ -61,6 +74,9 @@ impl FrameKind {
             FrameKind::Waiting => "waiting",
             FrameKind::Idle => "idle",
             FrameKind::WaitingForCpu => "waiting for a CPU",
+            FrameKind::Python => Language::Python.name(),
+            FrameKind::JavaScript => Language::JavaScript.name(),
+            FrameKind::Java => Language::Java.name(),
         }
     }
 
@@ -68,7 +84,7 @@ impl FrameKind {
     pub(crate) fn annotation(self) -> &'static str {
         match self {
             FrameKind::Kernel => "_[k]",
-            FrameKind::Jit => "_[j]",
+            FrameKind::Jit | FrameKind::Python | FrameKind::JavaScript | FrameKind::Java => "_[j]",
             FrameKind::Inlined => "_[i]",
             FrameKind::Thread
             | FrameKind::User
@@ -90,6 +106,12 @@ impl FrameKinds {
         let kind = |function: &rprof_profile::Function| match &function.name {
             Err(_) => FrameKind::Unnamed,
             Ok(name) if profile.is_folded => kind_of_text(name),
+            Ok(_) if function.source.is_some() => {
+                let language = function.source.as_deref().map(|source| source.language);
+                language
+                    .and_then(kind_of_language)
+                    .unwrap_or(FrameKind::Jit)
+            }
             Ok(name) => match profile.object(function.object).kind {
                 ObjectKind::Kernel => FrameKind::Kernel,
                 ObjectKind::Jit => FrameKind::Jit,
@@ -114,6 +136,16 @@ impl FrameKinds {
     }
 }
 
+/// Returns the kind of a function in an interpreted language.
+fn kind_of_language(language: Language) -> Option<FrameKind> {
+    match language {
+        Language::Python => Some(FrameKind::Python),
+        Language::JavaScript => Some(FrameKind::JavaScript),
+        Language::Java => Some(FrameKind::Java),
+        _ => None,
+    }
+}
+
 fn kind_of_wait(name: &str) -> FrameKind {
     match name {
         IDLE => FrameKind::Idle,
@@ -130,7 +162,12 @@ fn kind_of_text(name: &str) -> FrameKind {
         Some(kind) => kind,
         None if is_known(name) || is_waker(name) => kind_of_wait(name),
         None if name.starts_with('[') && name.ends_with(']') => FrameKind::Unnamed,
-        None => FrameKind::User,
+        None => {
+            let language = place_of_text(name).map(|(language, _)| language);
+            language
+                .and_then(kind_of_language)
+                .unwrap_or(FrameKind::User)
+        }
     }
 }
 
@@ -177,6 +214,9 @@ mod tests {
                 "[waiting for a CPU]",
             ),
             ("main", FrameKind::User, "main"),
+            ("f (app.py:3)", FrameKind::Python, "f (app.py:3)"),
+            ("f (app.js:3:9)", FrameKind::JavaScript, "f (app.js:3:9)"),
+            ("f (int)", FrameKind::User, "f (int)"),
             ("get_[x]", FrameKind::User, "get_[x]"),
         ] {
             assert_eq!((kind_of_text(name), without_annotation(name)), (kind, bare));

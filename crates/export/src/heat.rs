@@ -3,20 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use rprof_profile::{Function, FunctionId, ObjectKind, Profile, Reason, WeightUnit};
+use rprof_profile::{
+    Function, FunctionId, Language, ObjectKind, Profile, Reason, SourceName, WeightUnit,
+};
 
 use crate::rows::percent;
 
 /// Minimum percentage of the weight to report an interpreter or a clock.
 const TOLD_FROM: f64 = 5.0;
 
-/// Main loops of interpreters, by function name.
-static INTERPRETERS: [&str; 5] = [
-    "_PyEval_EvalFrameDefault",
-    "vm_exec_core",
-    "execute_ex",
-    "luaV_execute",
-    "Perl_runops_standard",
+/// Main loops of interpreters, by function name, with the language whose functions can have names.
+static INTERPRETERS: [(&str, Option<Language>); 5] = [
+    ("_PyEval_EvalFrameDefault", Some(Language::Python)),
+    ("vm_exec_core", None),
+    ("execute_ex", None),
+    ("luaV_execute", None),
+    ("Perl_runops_standard", None),
 ];
 
 /// Kernel functions that enable interrupts, so that a pending interrupt fires there.
@@ -50,16 +52,18 @@ pub(crate) struct Interpreter {
     pub(crate) function: FunctionId,
 }
 
-/// Returns the interpreter with much of the weight, unless the interpreted functions have names.
+/// Returns the interpreter with much of the weight, in stacks without names of the interpreted
+/// functions.
 pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
-    let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
-    let functions = || (0u32..).zip(&profile.functions);
-    // Names of interpreted functions, such as from Python's perf trampoline. They are callers.
-    let is_told = |f: &Function| f.name.as_ref().is_ok_and(|name| name.starts_with("py::"));
-    if profile.leaves_only || profile.functions.iter().any(is_told) {
+    let name_of = |function: &Function| {
+        INTERPRETERS
+            .iter()
+            .find(|(name, _)| is_named(function, name))
+    };
+    if profile.leaves_only {
         return None;
     }
-    let interpreters: Vec<_> = (functions())
+    let interpreters: Vec<_> = ((0u32..).zip(&profile.functions))
         .filter_map(|(id, function)| Some((FunctionId(id), name_of(function)?)))
         .collect();
     if interpreters.is_empty() {
@@ -67,9 +71,20 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     }
     let main = profile.main_event()?;
     let whole = profile.events[main].weight;
-    let totals = interpreters.into_iter().map(|(id, name)| {
+    let languages: Vec<Option<Language>> = (profile.functions.iter())
+        .map(|function| source_language(profile, function))
+        .collect();
+    let totals = interpreters.into_iter().map(|(id, (name, language))| {
         let entries = profile.aggregated.iter().filter(|e| e.event == main);
-        let inside = entries.filter(|e| profile.stack(e.stack).any(|function| function == id));
+        // Names of the interpreted functions, such as from Python's perf trampoline, are callers
+        // and callees.
+        let is_named = |function: FunctionId| {
+            language.is_some() && languages[function.0 as usize] == *language
+        };
+        let inside = entries.filter(|e| {
+            profile.stack(e.stack).any(|function| function == id)
+                && !profile.stack(e.stack).any(is_named)
+        });
         let weight = inside.fold(0u64, |sum, e| sum.saturating_add(e.weight));
         (weight, *name, id)
     });
@@ -80,6 +95,33 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
         name,
         function,
     })
+}
+
+/// Returns the language of a function that an interpreter's runtime named.
+fn source_language(profile: &Profile, function: &Function) -> Option<Language> {
+    let source = function.source.as_deref().map(|source| source.language);
+    let of_name = || SourceName::of(function, profile.object(function.object));
+    source.or_else(|| Some(of_name()?.language))
+}
+
+/// Returns the percentage of the main event's weight by the language of the leaf, largest first.
+/// `None` unless interpreter code is [folded](Profile::fold_languages).
+pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(Language, f64)>> {
+    if !profile.quality.is_by_language {
+        return None;
+    }
+    let mut shares: BTreeMap<Language, f64> = BTreeMap::new();
+    for (leaf, share) in leaves(profile) {
+        let language = match Language::of(leaf, profile.object(leaf.object)) {
+            // Few names prove a compiled language, so one share would mislead.
+            language if language.is_native() => Language::Native,
+            language => language,
+        };
+        *shares.entry(language).or_insert(0.0) += share;
+    }
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Some(shares)
 }
 
 /// Returns the hottest function by self in objects without inline information, with its percentage.
@@ -164,6 +206,7 @@ mod tests {
                     let object = builder.add_object(Object {
                         name: (*object).into(),
                         kind: match object.starts_with('[') {
+                            true if *object == "[jit]" => ObjectKind::Jit,
                             true => ObjectKind::Kernel,
                             false => ObjectKind::File,
                         },
@@ -230,7 +273,10 @@ mod tests {
         ]));
         let told = told.map(|told| (told.share, told.name));
         assert_eq!(told, Some((90.0, "_PyEval_EvalFrameDefault")));
-        let named = [(&[(Ok("py::f:a.py"), "[jit]"), eval][..], 90)];
-        assert_eq!(interpreter(&profile(&named)), None);
+        let named = (&[(Ok("py::f:a.py"), "[jit]"), eval][..], 90);
+        assert_eq!(interpreter(&profile(&[named])), None);
+        // One of two processes has names.
+        let told = interpreter(&profile(&[named, (&[eval], 10)]));
+        assert_eq!(told.map(|told| told.share), Some(10.0));
     }
 }

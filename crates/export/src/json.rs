@@ -38,6 +38,8 @@ struct JsonRow<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<CleanName<'p>>,
     /// True if the symbol is an address: see `rprof_profile::Function::located`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -63,6 +65,9 @@ struct Quality<'p> {
     frames: Frames,
     lost: u64,
     throttled: u64,
+    /// True if the code of interpreters is folded into the functions that it runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_language: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_time: Option<CpuTime>,
     warnings: Vec<CleanName<'p>>,
@@ -123,6 +128,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                         pid: row.top.key.pid,
                         tid: row.top.key.tid,
                         state: row.state,
+                        language: row.language,
                         located: (row.top.key.function)
                             .is_some_and(|id| profile.function(id).located.is_some()),
                         symbol: row.symbol,
@@ -157,6 +163,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             },
             lost: q.lost,
             throttled: q.throttled,
+            by_language: q.is_by_language,
             cpu_time: q.cpu_time.map(|time| CpuTime {
                 used: time.used.as_nanos(),
                 sampled: time.sampled.map(|sampled| sampled.as_nanos()),

@@ -138,10 +138,11 @@ impl<'p> Locations<'p> {
             let line = |rank: &u32| {
                 let frame = self.frames.frame(*rank);
                 let number = *known.entry(frame.function).or_insert_with(|| {
+                    let source = self.profile.function(frame.function).source.as_deref();
                     functions.push(FunctionRow {
                         id: frame.function,
-                        file: None,
-                        start_line: 0,
+                        file: source.and_then(|source| source.file),
+                        start_line: source.map_or(0, |source| source.line),
                     });
                     functions.len() as u64
                 });
@@ -178,6 +179,10 @@ impl<'p> Locations<'p> {
         let mut ends: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for location in self.locations() {
             let frame = self.frames.frame(location[0]);
+            // A source file is not mapped.
+            if self.profile.function(frame.function).source.is_some() {
+                continue;
+            }
             let end = ends
                 .entry(self.profile.function(frame.function).object)
                 .or_default();

@@ -160,11 +160,12 @@ fn write_trees(
 type Text = fn(&ReportRow<'_>) -> Option<String>;
 
 fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, Text)> {
-    let all: [(&'static str, Text); 7] = [
+    let all: [(&'static str, Text); 8] = [
         ("comm", |r| r.comm.as_deref().map(str::to_owned)),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
         ("state", |r| r.state.as_deref().map(str::to_owned)),
+        ("language", |r| r.language.map(str::to_owned)),
         ("source:line", |r| r.line.as_deref().map(str::to_owned)),
         ("symbol", |r| r.symbol.as_deref().map(str::to_owned)),
         ("object", |r| {

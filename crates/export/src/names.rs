@@ -86,6 +86,15 @@ impl<'p> CleanNames<'p> {
         name.ok().map(|name| CleanName::new(name))
     }
 
+    /// Returns the name of a function without file and line, for formats with fields for these;
+    /// `None` if it is unknown.
+    pub fn own_function(self, id: FunctionId) -> Option<CleanName<'p>> {
+        match &self.profile.function(id).source {
+            Some(source) => Some(CleanName::new(&source.name)),
+            None => self.function(id),
+        }
+    }
+
     /// Returns the name of an object, usually a path.
     pub fn object(self, id: ObjectId) -> CleanName<'p> {
         CleanName::new(&self.profile.object(id).name)

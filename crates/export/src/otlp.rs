@@ -327,7 +327,7 @@ impl Dictionary<'_> {
         let mut functions = Numbered::new();
         let numbers: Vec<i64> = (tables.functions.iter())
             .map(|row| {
-                let name = match names.function(row.id) {
+                let name = match names.own_function(row.id) {
                     Some(name) => name.into_owned(),
                     None => unnamed(profile, profile.function(row.id).object),
                 };

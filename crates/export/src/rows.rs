@@ -2,7 +2,7 @@
 
 use rprof_profile::views::call_tree::CallTree;
 use rprof_profile::waits::reasons::RUNNING;
-use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
+use rprof_profile::{Keys, Language, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
 use crate::amounts::SHOWN_AS_ZERO;
 pub use crate::amounts::percent;
@@ -58,6 +58,8 @@ pub struct ReportRow<'p> {
     pub comm: Option<CleanName<'p>>,
     /// Thread state: `running`, or the reason of its wait.
     pub state: Option<CleanName<'p>>,
+    /// Language of the function.
+    pub language: Option<&'static str>,
     /// Function, or `[unknown]`.
     pub symbol: Option<CleanName<'p>>,
     /// Object.
@@ -123,6 +125,7 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
                 let name = reason.and_then(|reason| names.function(reason));
                 name.unwrap_or(CleanName::new(RUNNING))
             }),
+            language: top.key.language.map(Language::name),
             symbol: match top.key.function {
                 Some(id) => Some(names.function(id).unwrap_or(CleanName::new("[unknown]"))),
                 None => (options.keys.symbol).then_some(CleanName::new(NO_FRAMES)),

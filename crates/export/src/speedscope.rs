@@ -266,11 +266,19 @@ fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
         }
         let frame = profile.frame(id);
         let line = frame.line.filter(|line| line.line > 0);
-        let key = (
-            frame_name(profile, frame.function),
-            line.map(|l| l.file),
-            line.map(|l| l.line),
-        );
+        let source = profile.function(frame.function).source.as_deref();
+        let key = match source {
+            Some(source) => (
+                CleanName::new(&source.name).into_owned(),
+                source.file,
+                Some(source.line).filter(|line| *line > 0),
+            ),
+            None => (
+                frame_name(profile, frame.function),
+                line.map(|l| l.file),
+                line.map(|l| l.line),
+            ),
+        };
         numbers[place] = *known.entry(key).or_insert_with_key(|(name, file, line)| {
             let path = |file: FileId| CleanName::new(&profile.files[file.0 as usize]).into_owned();
             frames.push(FrameEntry {

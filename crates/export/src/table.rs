@@ -196,11 +196,12 @@ pub(crate) fn columns<'r>(
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
         None => |r| r.object.as_deref().map(Cow::from),
     };
-    let all: [(&'static str, Text); 7] = [
+    let all: [(&'static str, Text); 8] = [
         ("comm", |r| r.comm.as_deref().map(Cow::from)),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string().into())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string().into())),
         ("state", |r| r.state.as_deref().map(Cow::from)),
+        ("language", |r| r.language.map(Cow::from)),
         ("source:line", |r| {
             r.line.as_deref().map(|line| last_folder(line).into())
         }),

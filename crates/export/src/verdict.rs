@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use rprof_profile::waits::idle::IDLE;
-use rprof_profile::{CountedEvent, CpuTime, OffCpuTime, Profile, Reason, Runtime, StackPosition};
+use rprof_profile::{
+    CountedEvent, CpuTime, Language, OffCpuTime, Profile, Reason, Runtime, StackPosition,
+};
 
 use crate::clean::{brief, clean};
 use crate::heat;
@@ -48,6 +50,11 @@ pub enum Finding {
         reason: Reason,
         /// Runtime that owns the code, if known.
         runtime: Option<Runtime>,
+    },
+    /// Interpreter code is folded into the functions that it runs.
+    ByLanguage {
+        /// Self share by language, in percent of the main event's weight, largest first.
+        shares: Vec<(Language, f64)>,
     },
     /// Stacks show the functions of an interpreter instead of the interpreted program.
     Interpreter {
@@ -164,6 +171,16 @@ impl Finding {
                     format!("  {share:.1}% of frames are unnamed in {object}: {reason}")
                 }
             },
+            Finding::ByLanguage { shares } => {
+                let shares = shares.iter().filter(|(_, share)| *share >= 0.05);
+                let shares =
+                    shares.map(|(language, share)| format!("{share:.1}% {}", language.name()));
+                let shares: Vec<String> = shares.collect();
+                format!(
+                    "by language: self is {}; interpreters count for the functions that they run",
+                    shares.join(", ")
+                )
+            }
             Finding::Interpreter {
                 share,
                 function,
@@ -268,6 +285,7 @@ impl fmt::Display for Finding {
             | Finding::Unsampled { .. }
             | Finding::Waited { .. }
             | Finding::Idle { .. }
+            | Finding::ByLanguage { .. }
             | Finding::Interpreter { .. }
             | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }
@@ -388,6 +406,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         });
         findings.extend(unnamed(profile));
     }
+    findings.extend(heat::self_by_language(profile).map(|shares| Finding::ByLanguage { shares }));
     findings.extend(heat::interpreter(profile).map(|told| Finding::Interpreter {
         share: told.share,
         function: told.name,

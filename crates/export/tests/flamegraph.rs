@@ -81,6 +81,7 @@ impl Made {
             position: StackPosition::Inner,
             line: None,
             located: None,
+            source: None,
         })
     }
 

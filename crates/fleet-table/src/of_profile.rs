@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rprof_export::{CleanName, CleanNames};
 use rprof_profile::{
-    AggregatedStack, Frame, FrameAddress, FrameId, ObjectId, ObjectKind, Profile, StackId, Thread,
-    ThreadId, WeightUnit,
+    AggregatedStack, Frame, FrameAddress, FrameId, Line, ObjectId, ObjectKind, Profile, StackId,
+    Thread, ThreadId, WeightUnit,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -374,9 +374,18 @@ impl<'p> Content<'p> {
     fn line(&self, frame: &Frame) -> FrameLine {
         let names = CleanNames::new(self.profile);
         let function = self.profile.function(frame.function);
-        let line = frame.line.or(function.line);
+        let of_source = function.source.as_deref().and_then(|source| {
+            Some(Line {
+                file: source.file?,
+                line: source.line,
+                column: source.column,
+            })
+        });
+        let line = frame.line.or(function.line).or(of_source);
         FrameLine {
-            function: names.function(frame.function).map(CleanName::into_owned),
+            function: names
+                .own_function(frame.function)
+                .map(CleanName::into_owned),
             file: line
                 .map(|line| CleanName::new(&self.profile.files[line.file.0 as usize]).into_owned()),
             line: line

@@ -9,8 +9,9 @@ use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES, Reading};
 use rprof_profile::pattern::{matches_name, matches_object};
 use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
-    FileId, Filter, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
-    ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, ThreadId, WeightUnit,
+    FileId, Filter, Frame, FrameId, Function, FunctionId, Language, Object, ObjectId, ObjectKind,
+    Profile, ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, ThreadId,
+    WeightUnit,
 };
 use rprof_records::BuildId;
 
@@ -199,6 +200,7 @@ impl<'o> Collector<'o> {
             position: StackPosition::Inner,
             line: None,
             located: None,
+            source: None,
         }))
     }
 
@@ -340,6 +342,16 @@ impl<'o> Collector<'o> {
                 .filter_map(of)
                 .take_while(|(.., inlined)| std::mem::replace(&mut goes_on, *inlined));
             if !leaves.any(|(name, ..)| is_any(&filter.symbols, name)) {
+                return false;
+            }
+        }
+        if !filter.languages.is_empty() {
+            let leaf = frames.last().and_then(|frame| self.builder.frame(*frame));
+            let language = leaf.map(|frame| {
+                let function = self.builder.function(frame.function);
+                Language::of(function, self.builder.object(function.object))
+            });
+            if !language.is_some_and(|language| language.is_in(&filter.languages)) {
                 return false;
             }
         }

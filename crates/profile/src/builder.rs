@@ -244,6 +244,7 @@ impl ProfileBuilder {
             position: StackPosition::Inner,
             line: None,
             located: None,
+            source: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Sample filter by thread, event, time and function.
 
 use crate::event_names::split_modifiers;
+use crate::language::Language;
 use crate::pattern::matches_bytes;
 
 /// Conditions on samples. A sample must meet all; an empty list accepts everything.
@@ -20,6 +21,8 @@ pub struct Filter {
     pub time: Option<(u64, u64)>,
     /// Leaf objects, as [patterns](crate::pattern::matches_object).
     pub objects: Vec<String>,
+    /// Languages of leaf functions: see [`Language::is_in`].
+    pub languages: Vec<Language>,
     /// Leaf functions or calls inlined there, as [patterns](crate::pattern).
     pub symbols: Vec<String>,
     /// Functions anywhere in the stack, as [patterns](crate::pattern).
@@ -78,7 +81,10 @@ impl Filter {
 
     /// Returns true if the filter depends on functions or objects.
     pub fn is_by_stack(&self) -> bool {
-        !(self.objects.is_empty() && self.symbols.is_empty() && self.focus.is_empty())
+        !(self.objects.is_empty()
+            && self.symbols.is_empty()
+            && self.focus.is_empty()
+            && self.languages.is_empty())
     }
 
     /// Returns true if the filter depends on a sample's origin.

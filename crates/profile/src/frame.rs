@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rprof_image::Reason;
 use rprof_records::BuildId;
 
+use crate::language::Language;
 use crate::runtime::Runtime;
 
 /// Id of a function: an index into [`Profile::functions`](crate::Profile::functions).
@@ -88,6 +89,23 @@ pub struct Function {
     /// Reason for the missing symbol, if only unwind information describes the function. Its `name`
     /// consists of object name and start address: `cc1+0x5a3c10`.
     pub located: Option<Reason>,
+    /// Parts of the name, after [folding](crate::Profile::fold_languages). `None` for native code.
+    pub source: Option<Box<SourceFunction>>,
+}
+
+/// A function of an interpreted language. Its [`Function::name`] combines these parts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceFunction {
+    /// The language.
+    pub language: Language,
+    /// Name without place. May contain any character: escape it for display.
+    pub name: Box<str>,
+    /// Source file, if known.
+    pub file: Option<FileId>,
+    /// First line; 0 if unknown.
+    pub line: u32,
+    /// Column of the first line; 0 if unknown.
+    pub column: u32,
 }
 
 impl Function {

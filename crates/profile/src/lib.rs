@@ -29,6 +29,7 @@
 //! | [`mod@merge`] | [`merge`](merge()): merges several profiles |
 //! | [`pattern`] | name patterns with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks, named frames, and reasons for the rest |
+//! | [`language`] | [`Language`]: languages of functions; stacks without interpreter code |
 //! | [`mod@runtime`] | [`Runtime`]: runtimes with JIT code or their own stacks |
 //! | `event_names` | names of the off-CPU and the wall-clock event |
 //! | [`waits`] | off-CPU samples: wait reasons, and wall-clock time as one event |
@@ -50,6 +51,7 @@ pub mod folded;
 pub mod frame;
 pub mod generics;
 pub mod intern;
+pub mod language;
 pub mod limits;
 pub mod merge;
 pub mod model;
@@ -68,8 +70,9 @@ pub use builder::{IntoFrame, ProfileBuilder, SymbolTables};
 pub use filter::Filter;
 pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
-    StackPosition, is_kernel_address,
+    SourceFunction, StackPosition, is_kernel_address,
 };
+pub use language::{Language, SourceName};
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, IdleThreads, Quality, StackTally};

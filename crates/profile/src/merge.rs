@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::builder::ProfileBuilder;
 use crate::frame::{
     FileId, Frame, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
+    SourceFunction,
 };
 use crate::model::Profile;
 use crate::quality::Quality;
@@ -161,6 +162,12 @@ impl Merging {
                     object,
                     position: function.position,
                     line: function.line.map(line),
+                    source: function.source.as_deref().map(|source| {
+                        Box::new(SourceFunction {
+                            file: source.file.map(|file| files[file.0 as usize]),
+                            ..source.clone()
+                        })
+                    }),
                 })
             })
             .collect();

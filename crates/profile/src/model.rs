@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::frame::{Frame, FrameId, Function, FunctionId, FunctionSet, Object, ObjectId};
+use crate::language::Language;
 use crate::quality::Quality;
 use crate::samples::{AggregatedStack, Gap, SampleColumns, Thread, ThreadId};
 use crate::stacks::{FrameListId, FrameStacks, StackId};
@@ -221,6 +222,15 @@ impl Profile {
     /// If the function belongs to another profile.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0 as usize]
+    }
+
+    /// Returns the language of a function.
+    ///
+    /// # Panics
+    /// If the function belongs to another profile.
+    pub fn language(&self, id: FunctionId) -> Language {
+        let function = self.function(id);
+        Language::of(function, self.object(function.object))
     }
 
     /// Returns an object by its id.

@@ -1,5 +1,8 @@
 //! Name patterns with `*` and `?`. Brackets are literal, because function names contain them.
 
+use crate::language::SourceName;
+use crate::language::source_name::place_of_text;
+
 /// Returns true if `name` equals the pattern or matches it as a glob: `*` matches any characters,
 /// `?` one.
 ///
@@ -15,7 +18,7 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
 }
 
 /// Returns true if a function matches by its full [name](matches_name), or without a distinguishing
-/// `(file:line)` suffix.
+/// `(file:line)` suffix. A name from an interpreter's runtime also matches as people write it.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_function;
@@ -24,11 +27,28 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
 ///     assert!(matches_function(pattern, "step (parser.rs:12)"), "{pattern}");
 /// }
 /// assert!(!matches_function("step", "step (int)"));
+/// for pattern in ["step", "step (app.py:3)", "step (x/app.py:3)", "py::*"] {
+///     assert!(matches_function(pattern, "py::step:/x/app.py:3"), "{pattern}");
+/// }
 /// ```
 pub fn matches_function(pattern: &str, name: &str) -> bool {
     matches_name(pattern, name)
         || without_place(name).is_some_and(|bare| matches_name(pattern, bare))
+        || place_of_text(name).is_some_and(|(_, at)| matches_name(pattern, &name[..at]))
+        || SourceName::parse(name).is_some_and(|source| matches_source(pattern, &source))
 }
+
+/// Returns true if a pattern matches a function of an interpreted language: its name alone, or with
+/// any end of its path.
+fn matches_source(pattern: &str, source: &SourceName<'_>) -> bool {
+    let parts = source.file.matches('/').count() + 1;
+    matches_name(pattern, &source.bare())
+        || pattern.ends_with(')')
+            && (0..=parts.min(MAX_PARTS)).any(|parts| matches_name(pattern, &source.text(parts)))
+}
+
+/// Maximum number of path components in a pattern.
+const MAX_PARTS: usize = 16;
 
 /// Removes a `(file:line)` suffix; `None` if there is none.
 pub(crate) fn without_place(name: &str) -> Option<&str> {

@@ -92,6 +92,9 @@ pub struct Quality {
     pub counted: Vec<CountedEvent>,
     /// Folded idle threads.
     pub idle: IdleThreads,
+    /// True if the code of interpreters is folded into the functions of their languages: see
+    /// [`fold_languages`](crate::Profile::fold_languages).
+    pub is_by_language: bool,
     /// Warnings, as sentences.
     pub warnings: Vec<String>,
 }
@@ -147,6 +150,7 @@ impl Quality {
         self.recorded = self.recorded.saturating_add(more.recorded);
         self.throttled = self.throttled.saturating_add(more.throttled);
         self.damaged |= more.damaged;
+        self.is_by_language |= more.is_by_language;
         self.idle.threads += more.idle.threads;
         self.idle.weight = self.idle.weight.saturating_add(more.idle.weight);
         for object in &more.hides_inlined {

@@ -73,6 +73,23 @@ impl FrameStacks {
         }
     }
 
+    /// Replaces the frames of each stack, root first, by those that `frames` appends to its list.
+    /// Stack ids stay valid.
+    pub(crate) fn rebuild(&mut self, mut frames: impl FnMut(&[u32], &mut Vec<u32>)) {
+        let old = std::mem::take(self);
+        let (mut all, mut new) = (Vec::new(), Vec::new());
+        for (outer, inner) in &old.stacks {
+            all.clear();
+            all.extend_from_slice(old.list(*outer));
+            all.extend_from_slice(old.list(*inner));
+            new.clear();
+            frames(&all, &mut new);
+            let (callers, leaf) = new.split_at(new.len().saturating_sub(1));
+            let lists = (self.intern_list(callers), self.intern_list(leaf));
+            self.stacks.push(lists);
+        }
+    }
+
     pub(crate) fn get(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         let (outer, inner) = self.stacks[id.0 as usize];
         let frames = self.lists.get(outer.0).iter();

@@ -72,7 +72,7 @@ pub(crate) fn assemble(
         is_kernel,
         root_code: RootCode::new(index, symbolizer, locations.as_slice()),
         has_callchains,
-        filter: StackFilter::new(&options.filter, &symbols),
+        filter: StackFilter::new(&options.filter, &symbols, options.by_language),
         wakers,
         waits: match options.filter.is_by_stack() {
             true => waits_of(index),

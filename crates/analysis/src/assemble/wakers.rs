@@ -51,6 +51,7 @@ impl WakerFrames {
                     position: StackPosition::Inner,
                     line: None,
                     located: None,
+                    source: None,
                 });
                 let id = FunctionId(symbols.functions.len() as u32 - 1);
                 wakers.in_order.push(id);

@@ -94,7 +94,11 @@ impl WorkerStacks {
                 (WokenBy::Awake, Some((_, name))) => name,
                 _ => reason,
             });
-            if !known.filter.accepts_leaf(leaf)
+            let from_root = || {
+                let callers = callers.get(counted.list).iter().map(|own| location(*own));
+                callers.rev().chain(leaf)
+            };
+            if !known.filter.accepts_leaf(leaf, from_root)
                 && !reason.is_some_and(|reason| known.filter.accepts_reason(reason))
             {
                 continue;
@@ -109,9 +113,13 @@ impl WorkerStacks {
             }
             let has_frames = leaf.is_some() || !callers.get(counted.list).is_empty();
             if known.has_callchains && has_frames {
-                let callers = callers.get(counted.list).iter().map(|own| location(*own));
-                let from_root = callers.rev().chain(leaf);
-                tally(&mut share.ends, from_root, group.end, amount.samples, known);
+                tally(
+                    &mut share.ends,
+                    from_root(),
+                    group.end,
+                    amount.samples,
+                    known,
+                );
             }
             called[counted.list as usize] += amount.samples;
             if let Some(leaf) = leaf {

@@ -7,6 +7,7 @@
 //!       look_up (any thread) <--> Namer: names of locations, each looked up once --> Profile, LiveView
 //! ```
 
+mod by_language;
 mod counter;
 mod counts;
 mod jit;
@@ -242,6 +243,13 @@ impl LiveAnalysis {
     /// recorded.
     pub fn skip_idle(&self) {
         lock(&self.0.counter).skips_idle = true;
+    }
+
+    /// Folds the code of interpreters into the functions that it runs, in all views from now on: see
+    /// [`Profile::fold_languages`].
+    pub fn fold_languages(&self) {
+        let folding = &mut lock(&self.0.namer).by_language;
+        folding.get_or_insert_default();
     }
 
     /// Resets the counts to zero. Lost samples stay counted.

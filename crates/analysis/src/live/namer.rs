@@ -12,6 +12,7 @@ use rprof_profile::{
 use rprof_symbols::{Lookup, Reason};
 use rustc_hash::FxHashMap;
 
+use super::by_language::LiveFolding;
 use super::counter::{CountedEvent, Counter};
 use super::counts::{Group, Tally};
 use super::{LiveView, Span};
@@ -49,6 +50,8 @@ pub(super) struct Namer {
     stacks: Vec<NamedStack>,
     /// Stacks with pending locations when last named.
     unfinished: Vec<u32>,
+    /// Folds interpreter code, if requested.
+    pub(super) by_language: Option<LiveFolding>,
 }
 
 #[derive(Debug)]
@@ -106,6 +109,7 @@ impl Namer {
             is_awaited: Vec::new(),
             stacks: Vec::new(),
             unfinished: Vec::new(),
+            by_language: None,
         }
     }
 
@@ -116,6 +120,7 @@ impl Namer {
             self.generation = counts.generation;
             (self.names, self.locations) = (Vec::new(), Vec::new());
             self.symbols = SymbolsBuilder::default();
+            self.by_language = self.by_language.take().map(|_| LiveFolding::default());
             self.waiting.clear();
             self.again.clear();
             self.is_awaited.clear();
@@ -267,6 +272,9 @@ impl Namer {
                 }
             }
             let mut stack = self.named(&locations);
+            if let Some(folding) = &mut self.by_language {
+                stack.functions = folding.fold(&mut self.symbols, &locations);
+            }
             if !is_finished {
                 stack.locations = locations;
                 self.unfinished.push(id);
@@ -368,6 +376,7 @@ impl Namer {
                 object: Some(self.symbols.function(function).object),
                 function: Some(function),
                 line: None,
+                language: None,
             },
             self_weight: 0,
             total_weight: 0,
@@ -417,6 +426,8 @@ impl Namer {
         builder.set_time(tally.time);
         builder.set_callchains(progress.has_callchains);
         let mut profile = builder.finish();
+        let folding = self.by_language.as_ref();
+        profile.quality.is_by_language = folding.is_some_and(LiveFolding::folds);
         for (summary, event) in profile.events.iter_mut().zip(&progress.events) {
             summary.lost = event.lost;
         }

@@ -83,7 +83,7 @@ impl<'a> Samples<'a> {
         let heat = || resolved.rows_by_location();
         let symbols = symbolize(&index, locations, heat, symbolizer, names, &[]);
         let WorkerOutput { rows, stacks, .. } = &mut resolved;
-        let wanted = StackFilter::new(filter, &symbols);
+        let wanted = StackFilter::new(filter, &symbols, false);
         rows.retain(|row| {
             let stack = stacks.stack(row.group.stack);
             let leaf = stack.leaf();
@@ -91,7 +91,7 @@ impl<'a> Samples<'a> {
                 let callers = stacks.callers().get(stack.callers);
                 (callers.iter().copied().chain(leaf)).any(|at| wanted.is_focused(at))
             };
-            wanted.accepts_leaf(leaf) && (!wanted.has_focus() || is_focused())
+            wanted.accepts_leaf(leaf, std::iter::empty) && (!wanted.has_focus() || is_focused())
         });
         let mut warnings = warnings(&index, symbolizer, resolved.faults, filter);
         if index.flood_from.is_some() {

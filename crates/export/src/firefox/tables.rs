@@ -4,7 +4,7 @@ use std::io;
 
 use rprof_profile::waits::reasons::WAITING_FOR_CPU;
 use rprof_profile::{
-    Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile,
+    Frame, FrameAddress, FrameId, FrameListId, FunctionId, Language, ObjectId, ObjectKind, Profile,
 };
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -123,7 +123,8 @@ impl<'p> Tables<'p> {
             let frame = self.profile.frame(id);
             let (function, is_new) = self.functions.number(frame.function);
             if is_new {
-                self.places.push((None, None));
+                let place = self.place_of_source(frame.function);
+                self.places.push(place);
                 self.library(self.profile.function(frame.function).object);
             }
             let source = frame.line.map(|line| self.sources.number(line.file.0).0);
@@ -134,6 +135,16 @@ impl<'p> Tables<'p> {
             self.symbol(&frame);
         }
         number
+    }
+
+    /// Returns source file and first line of a function of an interpreted language.
+    fn place_of_source(&mut self, function: FunctionId) -> (Option<u32>, Option<u32>) {
+        let source = self.profile.function(function).source.as_deref();
+        let file = source.and_then(|source| source.file);
+        (
+            file.map(|file| self.sources.number(file.0).0),
+            source.map(|source| source.line).filter(|line| *line > 0),
+        )
     }
 
     fn library(&mut self, object: ObjectId) -> Option<u32> {
@@ -188,7 +199,7 @@ impl<'p> Tables<'p> {
         let functions = std::mem::take(&mut self.functions.values);
         let function_names: Vec<u32> = (functions.iter())
             .map(|id| {
-                let text = match names.function(*id) {
+                let text = match names.own_function(*id) {
                     Some(name) => name.into_owned(),
                     None => unnamed(profile, profile.function(*id).object),
                 };
@@ -225,7 +236,11 @@ impl<'p> Tables<'p> {
         json.begin()?;
         let count = functions.len();
         json.column("name", &function_names)?;
-        json.column("isJS", std::iter::repeat_n(false, count))?;
+        let is_js = functions.iter().map(|id| {
+            let source = profile.function(*id).source.as_deref();
+            source.is_some_and(|source| source.language == Language::JavaScript)
+        });
+        json.column("isJS", is_js)?;
         json.column("relevantForJS", std::iter::repeat_n(false, count))?;
         let resources = functions.iter().map(|id| {
             let object = profile.function(*id).object;
@@ -235,7 +250,11 @@ impl<'p> Tables<'p> {
         json.column("resource", resources)?;
         json.column("source", self.places.iter().map(|(source, _)| source))?;
         json.column("lineNumber", self.places.iter().map(|(_, line)| line))?;
-        json.column("columnNumber", std::iter::repeat_n((), count))?;
+        let columns = functions.iter().map(|id| {
+            let source = profile.function(*id).source.as_deref()?;
+            Some(source.column).filter(|column| *column > 0)
+        });
+        json.column("columnNumber", columns)?;
         json.value("length", &count)?;
         json.end()?;
 

@@ -68,7 +68,7 @@ fn function(
     message: &mut Message<'_>,
 ) -> io::Result<()> {
     let names = CleanNames::new(profile);
-    let name = match names.function(row.id) {
+    let name = match names.own_function(row.id) {
         Some(name) => name.into_owned(),
         None => unnamed(profile, profile.function(row.id).object),
     };

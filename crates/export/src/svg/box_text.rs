@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use rprof_profile::language::source_name::{PYTHON, place_of_text, v8_place};
+
 use crate::generics::elide_arguments;
 
 /// Shortens a name to at most `fit` characters.
@@ -18,7 +20,7 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     if fit < 3 {
         return Cow::Borrowed("");
     }
-    let short = match name.starts_with(PYTHON) {
+    let short = match name.starts_with(PYTHON) || place_of_text(name).is_some() {
         // `<module>` and `<lambda>` are names here.
         true => Cow::Borrowed(name),
         false => elide_arguments(name),
@@ -46,8 +48,6 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("..{}", text(&short[from..end])))
 }
 
-const PYTHON: &str = "py::";
-
 fn is_separator(c: char) -> bool {
     matches!(c, ':' | '.' | '/' | ' ' | '~' | '*' | '^' | '+')
 }
@@ -70,27 +70,25 @@ const SUFFIXES: [&str; 7] = [
 /// Returns the range of the name without path, module, class or file.
 fn own_name(name: &[char]) -> Range<usize> {
     let mut end = name.len();
+    let text: String = name.iter().collect();
+    let index = |at: usize| text[..at].chars().count();
+    // Names after folding by language: `f (app.py:3)`.
+    if let Some((_, place)) = place_of_text(&text) {
+        let place = index(place);
+        if !is_word(name[place - 1]) && name[place - 1] != '$' && name[place - 1] != '>' {
+            return place + 2..end - 1;
+        }
+        return last_part(name, place)..place;
+    }
     // Names from runtimes: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
-    let starts = |at: usize, text: &str| {
-        name.len() - at >= text.len()
-            && name[at..]
-                .iter()
-                .copied()
-                .zip(text.chars())
-                .all(|(a, b)| a == b)
-    };
-    let file = (1..end).find(|at| {
-        let is_file = |text: &&str| starts(at + 1, text);
-        name[*at] == ' ' && ["/", "file:", "node:"].iter().any(is_file)
-    });
-    if let Some(file) = file {
+    if let Some(file) = v8_place(&text).map(index) {
         end = file;
         // An anonymous function is identified by its location.
         if !is_word(name[file - 1]) && name[file - 1] != '$' && name[file - 1] != '>' {
             let slash = name.iter().rposition(|c| *c == '/');
             return slash.map_or(file + 1, |slash| slash + 1)..name.len();
         }
-    } else if starts(0, PYTHON) {
+    } else if text.starts_with(PYTHON) {
         end = (5..end).find(|at| name[*at] == ':').unwrap_or(end);
     }
     // `copy.isra.0`, `memcpy@plt`
@@ -142,7 +140,12 @@ mod tests {
 
     use super::*;
 
-    const CASES: [(&str, usize, &str); 27] = [
+    const CASES: [(&str, usize, &str); 32] = [
+        ("Model.score (app.py:12)", 9, "..score"),
+        ("Model.score (app.py:12)", 14, "Model.score .."),
+        ("a.<locals>.<lambda> (app.py:12)", 10, "..<lambda>"),
+        ("(anonymous) (app.js:12:7)", 13, "..app.js:12:7"),
+        ("get (node:fs:12:7)", 6, "get .."),
         ("main", 4, "main"),
         ("main", 3, "m.."),
         ("main", 2, ""),
@@ -208,6 +211,7 @@ mod tests {
         let parts = [
             "a", "bc", "::", ".", "/", " ", "<", ">", "{", "}", "(", ")", "[", "]", "operator",
             "->", "py::", ":", "~", "isra", "0", "@", " /x.js:4", " file:", "é", "…", "𝒳", "_",
+            " (", ".py:3)", ".js:1:2)", ".py)", "node:",
         ];
         (0..random.index(14))
             .map(|_| parts[random.index(parts.len())])

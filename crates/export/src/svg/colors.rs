@@ -107,6 +107,9 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
         FrameKind::Waiting => (312.0, 0.80, 0.86),
         FrameKind::Idle => (120.0, 0.80, 0.84),
         FrameKind::WaitingForCpu => (318.0, 0.95, 0.69),
+        FrameKind::Python => (157.0, 0.66, 0.55),
+        FrameKind::JavaScript => (71.0, 0.94, 0.57),
+        FrameKind::Java => (240.0, 0.95, 0.80),
     }
 }
 

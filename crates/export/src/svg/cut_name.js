@@ -6,7 +6,7 @@ function cut_name(text, fit) {
     var name = Array.from(text);
     if (name.length <= fit) return text;
     if (fit < 3) return "";
-    if (!starts(name, 0, "py::")) name = elide_arguments(name);
+    if (!starts(name, 0, "py::") && place_of_text(text) < 0) name = elide_arguments(name);
     if (name.length <= fit) return name.join("");
     var room = fit - 2, own = own_name(name), start = own[0], end = own[1];
     if (end <= room) return name.slice(0, room).join("") + "..";
@@ -40,8 +40,26 @@ function elide_arguments(name) {
     }
     return open.length == 0 ? out : name;
 }
+function is_number(text) { return /^[0-9]+$/.test(text) && Number(text) <= 4294967295; }
+function without_number(text) {
+    var at = text.lastIndexOf(":");
+    return at >= 0 && is_number(text.slice(at + 1)) ? text.slice(0, at) : text;
+}
+function place_of_text(text) {
+    if (!text.endsWith(")")) return -1;
+    var at = text.slice(0, -1).lastIndexOf(" (");
+    if (at < 0) return -1;
+    var place = text.slice(at + 2, -1), file = without_number(without_number(place));
+    var is_it = /\.(pyw?|pyx|[mc]?js|m?ts|[tj]sx)$/.test(file) || file.length < place.length && /\.(java|kt|scala)$/.test(file) || file.startsWith("node:") || file.startsWith("<") && file.endsWith(">");
+    return is_it && at > 0 ? at : -1;
+}
 function own_name(name) {
-    var end = name.length, file = -1;
+    var end = name.length, file = -1, text = name.join(""), place = place_of_text(text);
+    if (place >= 0) {
+        place = Array.from(text.slice(0, place)).length;
+        var before = name[place - 1];
+        return !is_word(before) && before != "$" && before != ">" ? [place + 2, end - 1] : [last_part(name, place), place];
+    }
     for (var at = 1; at < end && file < 0; at++)
         if (name[at] == " " && ["/", "file:", "node:"].some(function(text) { return starts(name, at + 1, text); })) file = at;
     if (file >= 0) {

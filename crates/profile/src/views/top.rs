@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::frame::{FunctionId, Line, ObjectId};
+use crate::language::Language;
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, Thread};
 
@@ -45,6 +46,8 @@ pub struct Keys {
     pub tid: bool,
     /// Thread state: running, or the wait reason.
     pub state: bool,
+    /// Language of the function.
+    pub language: bool,
     /// Object.
     pub object: bool,
     /// Function.
@@ -60,6 +63,7 @@ impl Keys {
         pid: false,
         tid: false,
         state: false,
+        language: false,
         object: true,
         symbol: true,
         line: false,
@@ -77,6 +81,8 @@ pub struct RowKey {
     pub tid: Option<i32>,
     /// Thread state: the wait reason's function; `Some(None)` if running.
     pub state: Option<Option<FunctionId>>,
+    /// Language of the function.
+    pub language: Option<Language>,
     /// Object.
     pub object: Option<ObjectId>,
     /// Function.
@@ -92,6 +98,7 @@ impl RowKey {
         pid: None,
         tid: None,
         state: None,
+        language: None,
         object: None,
         function: None,
         line: None,
@@ -333,6 +340,7 @@ fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKe
         pid: None,
         tid: None,
         state: None,
+        language: keys.language.then(|| profile.language(function)),
         object: keys.object.then(|| profile.function(function).object),
         function: keys.symbol.then_some(function),
         line: keys.line.then(|| profile.function(function).line),

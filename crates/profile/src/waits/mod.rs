@@ -349,6 +349,7 @@ impl Profile {
                 position: StackPosition::Inner,
                 line: None,
                 located: None,
+                source: None,
             });
             self.functions.len() - 1
         });

@@ -10,6 +10,8 @@ use super::reading::{Color, InputArgs};
 /// samples on the line, total also samples in functions called there. Lines and inlined calls need
 /// debug information (-g); instructions do not.
 #[derive(Debug, Args)]
+#[command(mut_arg("by_language", |argument| argument.hide(true)))]
+#[command(mut_arg("no_by_language", |argument| argument.hide(true)))]
 pub(crate) struct AnnotateArgs {
     /// Function to show; `*` and `?` are wildcards; `libfoo.so+0x1234` for code without a symbol
     #[arg(value_name = "SYMBOL")]

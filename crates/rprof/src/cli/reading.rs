@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use rprof_export::{Content, FORMATS, Format, SampleLabel};
+use rprof_profile::Language;
 
 use super::symbols::SymbolArgs;
 use super::time_span::TimeSpan;
@@ -102,6 +103,11 @@ pub(crate) struct SampleFilterArgs {
     /// Only samples in these programs or libraries: path, file name, or `libc` for libc.so.6
     #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
+
+    /// Only samples in functions of these languages, such as `python`; native code that Python calls
+    /// is `native`
+    #[arg(long, value_name = "LANGUAGE", value_delimiter = ',', value_parser = values::language)]
+    pub(crate) language: Vec<Language>,
 
     /// Only samples in these functions, or in calls inlined into them; repeatable
     #[arg(long, value_name = "FUNCTION")]
@@ -226,6 +232,8 @@ pub(crate) enum SortKey {
     Tid,
     /// `running`, or the wait reason (--wall)
     State,
+    /// Language of the function
+    Language,
     /// Program or library
     Dso,
     /// Function
@@ -408,6 +416,8 @@ fn export_format() -> impl TypedValueParser<Value = ExportForm> {
 
 /// Prints every sample, in the format of perf script.
 #[derive(Debug, Args)]
+#[command(mut_arg("by_language", |argument| argument.hide(true)))]
+#[command(mut_arg("no_by_language", |argument| argument.hide(true)))]
 pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -27,6 +27,15 @@ pub(crate) struct SymbolArgs {
     #[arg(long, overrides_with = "located")]
     pub(crate) no_located: bool,
 
+    /// Fold the code of interpreters into the functions of Python, JavaScript and Java that it runs,
+    /// and name these `f (app.py:12)` (the default if they have names)
+    #[arg(long, overrides_with = "no_by_language")]
+    pub(crate) by_language: bool,
+
+    /// Show the code of interpreters, and names as runtimes write them
+    #[arg(long, overrides_with = "by_language")]
+    pub(crate) no_by_language: bool,
+
     /// How to demangle names of C++ and Rust
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,

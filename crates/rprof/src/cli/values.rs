@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rprof_counting::metrics::NamedMetric;
+use rprof_profile::Language;
+use rprof_profile::language::UnknownLanguage;
 use rprof_records::{GENERAL_REGISTERS, RegisterNames};
 
 /// Value of `-F`: samples per second.
@@ -266,6 +268,11 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
         _ => Err("expected a number from 0 to 100".into()),
     }
+}
+
+/// Parses the name of a language.
+pub(super) fn language(text: &str) -> Result<Language, UnknownLanguage> {
+    text.parse()
 }
 
 /// Parses a process or thread ID of a recording; -1 stands for samples without an ID.

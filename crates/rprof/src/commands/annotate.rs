@@ -12,7 +12,7 @@ use rprof_export::CleanNames;
 use rprof_export::clean::brief;
 use rprof_image::BuildId;
 use rprof_profile::waits::WAITS;
-use rprof_profile::{Filter, Profile};
+use rprof_profile::{Filter, Language, Profile, SourceName};
 
 use crate::Outcome;
 use crate::cli::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
@@ -116,7 +116,10 @@ fn annotate(
             Err(why) => {
                 let name = subject.name.as_deref().unwrap_or("unnamed function");
                 let object = &profile.object(subject.object).name;
-                failures.push(format!("{} in {}: {why}", brief(name), brief(object)));
+                failures.push(match interpreted(profile, &subject) {
+                    Some(text) => text,
+                    None => format!("{} in {}: {why}", brief(name), brief(object)),
+                });
             }
         }
     }
@@ -133,6 +136,19 @@ fn annotate(
         failures.iter().for_each(say);
     }
     Ok(functions)
+}
+
+/// Returns a message for a function that an interpreter runs, which has no instructions.
+fn interpreted(profile: &Profile, subject: &subject::Subject) -> Option<String> {
+    let function = profile.function(*subject.functions.first()?);
+    let source = SourceName::of(function, profile.object(function.object))?;
+    (source.language == Language::Python).then(|| {
+        format!(
+            "{} has no instructions of its own: the interpreter runs it; `rprof report -g` shows \
+             what it calls",
+            brief(&source.text(0))
+        )
+    })
 }
 
 /// Returns a message for a function without samples, with similar names.

@@ -217,11 +217,13 @@ impl Request<'_> {
                 let options = Options {
                     filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,
+                    by_language: !self.filter.symbols.no_by_language,
                     ..options.clone()
                 };
                 check_waits(&data, &options)?;
                 let machine = RecordedOn::of(&data);
                 let mut profile = symbols.analyse(&data, &options);
+                self.filter.symbols.fold_languages(&mut profile);
                 if let Some(waits) = self.waits {
                     waits.join(&mut profile)?;
                 }

@@ -301,10 +301,12 @@ fn draw_recording(
     let filter = &request.source.filter;
     let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
+        by_language: !filter.symbols.no_by_language,
         ..picture.options()
     })?;
     check_waits(&data, &options)?;
-    let profile = analyse(&data, &filter.symbols, &options, quiet)?;
+    let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
+    filter.symbols.fold_languages(&mut profile);
     if nothing_found::has_filters(filter, &options.filter) {
         let paths = [PathBuf::from("the recording")];
         nothing_found::check(&profile, &paths, filter, &options.filter)?;

@@ -118,6 +118,16 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
         "`rprof header` lists events, which may be without samples",
     );
     add("--dso", texts(&filter.objects), BY_FUNCTION);
+    let languages: Vec<&str> = filter
+        .languages
+        .iter()
+        .map(|language| language.key())
+        .collect();
+    add(
+        "--language",
+        texts(&languages),
+        "`rprof report --sort language` lists languages",
+    );
     add("--symbol", texts(&filter.symbols), BY_FUNCTION);
     add("--focus", texts(&args.focus), BY_FUNCTION);
     add("--callers", texts(&args.callers), BY_FUNCTION);

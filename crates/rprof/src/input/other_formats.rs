@@ -125,6 +125,7 @@ fn meaningless(kind: Kind, filter: &Filter, keys: &Keys) -> Option<&'static str>
         (!filter.pids.is_empty(), "--pid"),
         (!filter.tids.is_empty(), "--tid"),
         (!filter.objects.is_empty(), "--dso"),
+        (!filter.languages.is_empty(), "--language"),
         (!filter.events.is_empty(), "--event"),
         (keys.comm, "--sort comm"),
         (keys.pid, "--sort pid"),

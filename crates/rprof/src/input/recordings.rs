@@ -10,6 +10,7 @@ use rprof_export::{Content, ExportOptions, SampleLabel};
 use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
+use rprof_profile::language::FoldingRules;
 use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
@@ -110,6 +111,7 @@ impl FilterArgs {
             // Times relative to the start or end are resolved once the recording is open.
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
+            languages: self.language.clone(),
             symbols: self.symbol.clone(),
             // Stacks without the function have no callers of it.
             focus: [&*self.focus, &*self.callers].concat(),
@@ -261,9 +263,10 @@ pub(crate) fn read_even_empty(
                     by_thread: options.by_thread || keys.pid || keys.tid,
                     by_line: keys.line,
                     filter: args.with_times_of(filter, &data)?,
+                    by_language: !args.symbols.no_by_language,
                     ..options.clone()
                 };
-                profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
+                profiles.push(analyse_leaves_or_stacks(&data, args, &options, quiet)?);
                 let subject = recording_facts::subject(&data);
                 if !subject.is_empty() && !subjects.contains(&subject) {
                     subjects.push(subject);
@@ -282,6 +285,7 @@ pub(crate) fn read_even_empty(
     let mut profile = merge(profiles);
     let unmatched = similar_names::unmatched(&profile, filter);
     profile.quality.warnings.extend(unmatched);
+    args.symbols.fold_languages(&mut profile);
     profile = args.cut_to_callers(profile, of_callers);
     Ok(Merged {
         profile,
@@ -289,6 +293,32 @@ pub(crate) fn read_even_empty(
         places,
         facts,
     })
+}
+
+/// Analyses a recording. Callers are needed even for a list of leaves if an interpreter is one of
+/// them: it works for a caller.
+fn analyse_leaves_or_stacks(
+    data: &PerfData,
+    args: &FilterArgs,
+    options: &Options,
+    quiet: bool,
+) -> Result<Profile, Failure> {
+    let profile = analyse(data, &args.symbols, options, quiet)?;
+    let may_fold = options.leaves_only
+        && options.by_language
+        && FoldingRules::may_fold(&profile.functions, &profile.objects);
+    if !may_fold {
+        return Ok(profile);
+    }
+    let with_callers = Options {
+        leaves_only: false,
+        ..options.clone()
+    };
+    let stacks = analyse(data, &args.symbols, &with_callers, quiet)?;
+    match FoldingRules::of(&stacks.functions, &stacks.objects) {
+        Some(_) => Ok(stacks),
+        None => Ok(profile),
+    }
 }
 
 /// Rejects an event name that the recording lacks.
@@ -359,6 +389,14 @@ impl Symbols {
 }
 
 impl SymbolArgs {
+    /// Folds interpreter code into the functions that it runs, unless --no-by-language is given.
+    pub(crate) fn fold_languages(&self, profile: &mut Profile) {
+        // Names of folded stacks are whole frames: there is nothing left to tell interpreters from.
+        if !self.no_by_language && !profile.is_folded {
+            profile.fold_languages();
+        }
+    }
+
     /// Builds the symbolizer, with source lines only if needed.
     pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
         let downloads = self.downloads(quiet)?;

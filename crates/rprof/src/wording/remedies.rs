@@ -192,6 +192,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         Finding::HidesInlined { .. } => {
             ": build with `debug = 1` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=1`)"
         }
+        Finding::ByLanguage { .. } => " (--no-by-language shows them)",
         Finding::Lost { .. } => "; record with -m 64M, or with a lower -F or higher -c",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),

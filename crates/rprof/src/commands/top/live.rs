@@ -62,6 +62,9 @@ impl Live {
         // run for hours while programs are rebuilt.
         let symbolizer = symbolizer.tells_apart(false).releases_files(true).build();
         let analysis = LiveAnalysis::new(symbolizer);
+        if !symbols.no_by_language {
+            analysis.fold_languages();
+        }
         // Skips idle CPUs for events without such a setting.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;

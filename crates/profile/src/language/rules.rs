@@ -1,0 +1,514 @@
+//! [`FoldingRules`]: folds the code of interpreters into the functions that it runs.
+
+use rustc_hash::FxHashMap;
+
+use super::source_name::{SourceName, UNPROVEN, is_generated_plumbing, is_java_interpreter};
+use super::{Language, is_generated};
+use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
+use crate::runtime::Runtime;
+
+/// What a function is to the languages of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Function of the program in an interpreted language. The number is equal for equal name and
+    /// file.
+    Source { language: Language, number: u32 },
+    /// Stands for a function of the program that has no name.
+    Unnamed(Language),
+    /// Code of an interpreter or runtime.
+    Plumbing(Language),
+    /// Start code of the C library.
+    Start,
+    /// Native code of the program or of a library, and the kernel.
+    Native,
+}
+
+impl Role {
+    /// Returns the language of a function of the program.
+    fn of_program(self) -> Option<Language> {
+        match self {
+            Role::Source { language, .. } | Role::Unnamed(language) => Some(language),
+            _ => None,
+        }
+    }
+}
+
+/// Frame of a folded stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The frame at this index of the unfolded stack.
+    Frame(usize),
+    /// Runtime code that works for the native code before it: see [`Language::runtime_frame`].
+    Runtime(Language),
+}
+
+/// Rules that fold the code of interpreters into the functions that it runs.
+///
+/// - Code of an interpreter belongs to the function of its language that called it: that function
+///   takes over its weight.
+/// - Between native code and a function of the language, it is only the way there, and omitted.
+/// - Called by native code, as by an extension module, it is a frame of its own, so that the native
+///   code's self does not grow. The frame stands for all of it.
+/// - Without a caller in the language, it stays as it is: garbage collectors, compilers, start-up.
+///   Only what leads to the first function of the language is omitted, with the C library's start.
+/// - Code of the interpreter that stands for an unnamed function stays as well. Its caller did not
+///   spend that time.
+/// - A function that a trampoline names and that a profiler added again is one frame.
+#[derive(Clone, Debug)]
+pub struct FoldingRules {
+    roles: Vec<Role>,
+    /// Parsed lines of sources, and whether they describe code, by function.
+    places: FxHashMap<u32, (u32, u32, bool)>,
+}
+
+impl FoldingRules {
+    /// Finds the roles of all functions. Returns `None` if no function of an interpreted language
+    /// has a name, so that there is nothing to fold into.
+    pub fn of(functions: &[Function], objects: &[Object]) -> Option<FoldingRules> {
+        let mut rules = FoldingRules::default();
+        rules.extend(functions, objects);
+        rules.has_sources().then_some(rules)
+    }
+
+    /// Returns true if a function belongs to an interpreter or to its language, so that callers
+    /// matter even for a list of leaves.
+    pub fn may_fold(functions: &[Function], objects: &[Object]) -> bool {
+        let role = |function: &Function| role_of(function, &objects[function.object.0 as usize]);
+        functions.iter().any(|function| {
+            !matches!(role(function), Role::Native | Role::Start)
+                || source_of(function, objects).is_some()
+        })
+    }
+
+    /// Returns true if a function of an interpreted language has a name.
+    pub fn has_sources(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// Adds the roles of functions that follow the known ones.
+    pub fn extend(&mut self, functions: &[Function], objects: &[Object]) {
+        let mut numbers: FxHashMap<(Language, &str, &str), u32> = FxHashMap::default();
+        let known = self.roles.len().min(functions.len());
+        if known == functions.len() {
+            return;
+        }
+        let old = functions.iter().enumerate().take(known);
+        for (at, function) in old {
+            if let Role::Source { number, .. } = self.roles[at]
+                && let Some(name) = source_of(function, objects)
+            {
+                numbers.insert((name.language, name.name, name.file), number);
+            }
+        }
+        for (at, function) in functions.iter().enumerate().skip(known) {
+            let object = &objects[function.object.0 as usize];
+            let role = match source_of(function, objects) {
+                Some(name) => {
+                    let place = (name.line, name.column, name.is_of_code);
+                    self.places.insert(at as u32, place);
+                    let key = (name.language, name.name, name.file);
+                    Role::Source {
+                        language: name.language,
+                        number: *numbers.entry(key).or_insert(at as u32),
+                    }
+                }
+                None => role_of(function, object),
+            };
+            self.roles.push(role);
+        }
+    }
+
+    /// Folds a stack of functions, root first, each with true for an inlined call. Replaces the
+    /// contents of `kept`.
+    pub fn fold(&self, stack: &[(FunctionId, bool)], kept: &mut Vec<Kept>) {
+        kept.clear();
+        let Some(first) = (0..stack.len()).find(|at| self.role(stack, *at).of_program().is_some())
+        else {
+            kept.extend((0..stack.len()).map(Kept::Frame));
+            return;
+        };
+        let root = self.role(stack, first).of_program();
+        // Path to the first function of the language.
+        let leads = |role| matches!(role, Role::Plumbing(language) if Some(language) == root);
+        kept.extend(
+            (0..first)
+                .filter(|at| !leads(self.role(stack, *at)))
+                .map(Kept::Frame),
+        );
+        let is_start =
+            |kept: &Kept| matches!(kept, Kept::Frame(at) if self.role(stack, *at) == Role::Start);
+        if kept.iter().all(is_start) {
+            kept.clear();
+        }
+        let mut at = first;
+        while at < stack.len() {
+            match self.role(stack, at) {
+                Role::Plumbing(language) => {
+                    let mut end = at + 1;
+                    while end < stack.len() && self.role(stack, end) == Role::Plumbing(language) {
+                        end += 1;
+                    }
+                    self.fold_run(stack, (at..end, language), kept);
+                    at = end;
+                }
+                role => {
+                    self.push(stack, at, role, kept);
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// Folds consecutive frames of a language's runtime.
+    fn fold_run(
+        &self,
+        stack: &[(FunctionId, bool)],
+        (run, language): (std::ops::Range<usize>, Language),
+        kept: &mut Vec<Kept>,
+    ) {
+        let of_program = |at: usize| self.role(stack, at).of_program();
+        let caller = kept.last().map(|last| match last {
+            Kept::Frame(at) => of_program(*at),
+            Kept::Runtime(language) => Some(*language),
+        });
+        let is_called = caller == Some(Some(language));
+        let leads = run.end < stack.len() && of_program(run.end) == Some(language);
+        if is_called || leads {
+            return;
+        }
+        match (0..run.start).any(|at| of_program(at) == Some(language)) {
+            // Native code called back.
+            true if run.end == stack.len() => kept.push(Kept::Runtime(language)),
+            true => {}
+            false => kept.extend(run.map(Kept::Frame)),
+        }
+    }
+
+    /// Adds a frame that is no plumbing, unless it repeats the last one.
+    fn push(&self, stack: &[(FunctionId, bool)], at: usize, role: Role, kept: &mut Vec<Kept>) {
+        let last = match kept.last() {
+            Some(Kept::Frame(last)) => Some((*last, self.role(stack, *last))),
+            _ => None,
+        };
+        match (role, last) {
+            (Role::Source { number: own, .. }, Some((last, Role::Source { number, .. })))
+                if own == number && self.is_same_twice(stack[last].0, stack[at].0) =>
+            {
+                kept.pop();
+            }
+            // The interpreter's frame, and the name of the function that it runs.
+            (Role::Source { language, .. }, Some((last, Role::Unnamed(of))))
+                if language == of
+                    && of != Language::Python
+                    && last + 1 == at
+                    && !self.places.get(&stack[at].0.0).is_none_or(|place| place.2) =>
+            {
+                kept.pop();
+            }
+            // Without a name, several functions look like one.
+            (Role::Unnamed(_), Some((last, _))) if stack[last].0 == stack[at].0 => return,
+            _ => {}
+        }
+        kept.push(Kept::Frame(at));
+    }
+
+    /// Returns whether a function of code, and one added by a profiler, are one activation.
+    fn is_same_twice(&self, outer: FunctionId, inner: FunctionId) -> bool {
+        let places = [outer, inner].map(|id| self.places.get(&id.0));
+        let [Some(outer), Some(inner)] = places else {
+            return false;
+        };
+        let is_same = |a: u32, b: u32| a == b || a == 0 || b == 0;
+        outer.2 && !inner.2 && is_same(outer.0, inner.0) && is_same(outer.1, inner.1)
+    }
+
+    /// Returns the role of a frame. Calls inlined into plumbing are plumbing.
+    fn role(&self, stack: &[(FunctionId, bool)], at: usize) -> Role {
+        let role = |at: usize| {
+            let (function, _) = stack[at];
+            self.roles
+                .get(function.0 as usize)
+                .copied()
+                .unwrap_or(Role::Native)
+        };
+        let own = role(at);
+        if own != Role::Native || !stack[at].1 {
+            return own;
+        }
+        let physical = (0..at).rev().find(|at| !stack[*at].1);
+        match physical.map(role) {
+            Some(plumbing @ Role::Plumbing(_)) => plumbing,
+            _ => own,
+        }
+    }
+}
+
+impl Default for FoldingRules {
+    /// Rules without functions, to [extend](Self::extend).
+    fn default() -> Self {
+        FoldingRules {
+            roles: Vec::new(),
+            places: FxHashMap::default(),
+        }
+    }
+}
+
+fn source_of<'f>(function: &'f Function, objects: &[Object]) -> Option<SourceName<'f>> {
+    SourceName::of(function, &objects[function.object.0 as usize])
+}
+
+/// Returns the role of a function that is no source.
+fn role_of(function: &Function, object: &Object) -> Role {
+    let name = function.name.as_deref();
+    match object.kind {
+        ObjectKind::Kernel | ObjectKind::Waiting => return Role::Native,
+        _ if name == Ok(UNPROVEN) => return Role::Unnamed(Language::Python),
+        _ if is_generated(object) => return role_of_generated(name.ok(), object),
+        _ => {}
+    }
+    if name == Ok("Builtins_InterpreterEntryTrampoline") {
+        return Role::Unnamed(Language::JavaScript);
+    }
+    if let Some(language) = runtime_of_image(object.base_name()) {
+        return Role::Plumbing(language);
+    }
+    // V8 in other programs than Node.js.
+    if name.is_ok_and(|name| name.starts_with("Builtins_") || name.starts_with("v8::")) {
+        return Role::Plumbing(Language::JavaScript);
+    }
+    // Versioned names of the C library have no position.
+    let is_start = name.is_ok_and(|name| name.starts_with("__libc_start_"));
+    match function.position {
+        StackPosition::Root => Role::Start,
+        _ if is_start => Role::Start,
+        _ => Role::Native,
+    }
+}
+
+fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
+    let language = object.runtime.and_then(Language::of_runtime);
+    match (name, language) {
+        (Some(name), Some(Language::Java)) if is_java_interpreter(name) => {
+            Role::Unnamed(Language::Java)
+        }
+        (Some(name), language) if is_generated_plumbing(name, object.runtime) => {
+            Role::Plumbing(language.unwrap_or(Language::JavaScript))
+        }
+        // Compiled code without a description.
+        (None, Some(language @ (Language::JavaScript | Language::Java))) => Role::Unnamed(language),
+        _ => Role::Native,
+    }
+}
+
+/// Returns the language whose interpreter or runtime an image holds, by file name.
+fn runtime_of_image(base: &str) -> Option<Language> {
+    let is_version = |rest: &str| {
+        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'd' | 'm' | 't' | 'u');
+        rest.chars().all(is_part)
+    };
+    let library = base
+        .strip_prefix("libpython")
+        .and_then(|rest| rest.split_once(".so"));
+    let is_python = base.strip_prefix("python").is_some_and(is_version)
+        || library.is_some_and(|(version, rest)| is_version(version) && is_version(rest));
+    match Runtime::of_file(base) {
+        _ if is_python => Some(Language::Python),
+        Some(Runtime::Node) => Some(Language::JavaScript),
+        Some(Runtime::Java) => Some(Language::Java),
+        // The event loop of Node.js, and the launcher of Java.
+        _ if base.starts_with("libuv.so") => Some(Language::JavaScript),
+        _ if base == "libjli.so" => Some(Language::Java),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ProfileBuilder;
+
+    /// Folds a stack of `NAME@OBJECT`; objects `jit` and `jvm` are generated code.
+    fn folded(stack: &[&str]) -> Vec<String> {
+        let mut builder = ProfileBuilder::new();
+        let ids: Vec<FunctionId> = (stack.iter())
+            .map(|text| {
+                let (name, object) = text.rsplit_once('@').unwrap();
+                let kind = match object {
+                    "kernel" => ObjectKind::Kernel,
+                    "jit" | "jvm" | "v8" => ObjectKind::Jit,
+                    _ => ObjectKind::File,
+                };
+                let runtime = match object {
+                    "jvm" => Some(Runtime::Java),
+                    "v8" => Some(Runtime::Node),
+                    _ => None,
+                };
+                let object = builder.add_object(Object {
+                    name: object.into(),
+                    kind,
+                    build_id: None,
+                    runtime,
+                });
+                builder.add_function(Function {
+                    name: match name {
+                        "?" => Err(rprof_image::Reason::JitWithoutMap),
+                        name => Ok(name.into()),
+                    },
+                    position: match name.starts_with("_start") || name.starts_with("__libc_start") {
+                        true => StackPosition::Root,
+                        false => StackPosition::Inner,
+                    },
+                    object,
+                    line: None,
+                    located: None,
+                    source: None,
+                })
+            })
+            .collect();
+        let profile = builder.finish();
+        let rules = FoldingRules::of(&profile.functions, &profile.objects);
+        let frames: Vec<_> = ids.iter().map(|id| (*id, false)).collect();
+        let mut kept = Vec::new();
+        match rules {
+            Some(rules) => rules.fold(&frames, &mut kept),
+            None => kept.extend((0..frames.len()).map(Kept::Frame)),
+        }
+        let text = |kept: &Kept| match kept {
+            Kept::Frame(at) => stack[*at].rsplit_once('@').unwrap().0.to_owned(),
+            Kept::Runtime(language) => language.runtime_frame(),
+        };
+        kept.iter().map(text).collect()
+    }
+
+    const EVAL: &str = "_PyEval_EvalFrameDefault@libpython3.12.so.1.0";
+
+    #[test]
+    fn interpreter_code_belongs_to_the_function_that_it_runs() {
+        let start = [
+            "_start@python3.12",
+            "__libc_start_main@libc.so.6",
+            "Py_Main@python3.12",
+        ];
+        let main = "py::main:/x/app.py@jit";
+        let all = [&start[..], &[main, EVAL, "dict_get@python3.12"]].concat();
+        assert_eq!(folded(&all), ["py::main:/x/app.py"]);
+        let all = [
+            &start[..],
+            &[main, EVAL, "memcpy@libc.so.6", "fault@kernel"],
+        ]
+        .concat();
+        assert_eq!(folded(&all), ["py::main:/x/app.py", "memcpy", "fault"]);
+        let all = [&["main@uwsgi"], &start[..], &[EVAL, main]].concat();
+        assert_eq!(
+            folded(&all),
+            ["main", "__libc_start_main", "py::main:/x/app.py"]
+        );
+    }
+
+    #[test]
+    fn extensions_stay_below_their_callers_and_their_calls_back_are_direct() {
+        let (f, key) = ("py::f:/x/app.py:3@jit", "py::key:/x/app.py:9@jit");
+        let (call, sort) = ("PyObject_Call@python3.12", "sort@numpy.so");
+        assert_eq!(
+            folded(&[f, EVAL, sort, call, EVAL, key, EVAL]),
+            ["py::f:/x/app.py:3", "sort", "py::key:/x/app.py:9"]
+        );
+        assert_eq!(
+            folded(&[f, EVAL, key]),
+            ["py::f:/x/app.py:3", "py::key:/x/app.py:9"]
+        );
+        assert_eq!(
+            folded(&[f, EVAL, sort, call]),
+            ["py::f:/x/app.py:3", "sort", "[Python runtime]"]
+        );
+        assert_eq!(
+            folded(&[f, EVAL, sort, call, "memcpy@libc.so.6"]),
+            ["py::f:/x/app.py:3", "sort", "memcpy"]
+        );
+    }
+
+    #[test]
+    fn runtime_code_without_a_caller_in_the_language_stays() {
+        let collector = [
+            "start_thread@libc.so.6",
+            "v8::internal::Scavenger::Run@node",
+            "w@node",
+        ];
+        let names = ["start_thread", "v8::internal::Scavenger::Run", "w"];
+        let known = ["JS:*f /x/a.js:1:2@v8"];
+        // The name on another stack makes the rules apply.
+        assert_eq!(folded(&collector), names);
+        let mut functions = known.to_vec();
+        functions.extend(collector);
+        assert_eq!(folded(&functions)[0], "JS:*f /x/a.js:1:2");
+        // Of another language.
+        assert_eq!(
+            folded(&[
+                "py::f:a.py:1@jit",
+                EVAL,
+                "uv_run@libuv.so.1",
+                "uv__io@libuv.so.1"
+            ]),
+            ["py::f:a.py:1", "uv_run", "uv__io"]
+        );
+    }
+
+    #[test]
+    fn one_activation_with_two_names_is_one_frame() {
+        // A trampoline, and the frame that a profiler added.
+        let trampoline = "py::f:/x/app.py@jit";
+        let added = "py::f:/x/app.py:3@jit";
+        assert_eq!(folded(&[trampoline, EVAL, added]), ["py::f:/x/app.py:3"]);
+        // Recursion.
+        assert_eq!(folded(&[added, EVAL, added]).len(), 2);
+        assert_eq!(folded(&[trampoline, EVAL, trampoline]).len(), 2);
+        let js = "JS:*f /x/a.js:1:2@v8";
+        assert_eq!(folded(&[js, js]).len(), 2);
+        assert_eq!(folded(&[js, "JS:f /x/a.js:1:2@v8"]), ["JS:f /x/a.js:1:2"]);
+        assert_eq!(folded(&[js, "JS:f /x/a.js:1:9@v8"]).len(), 2);
+    }
+
+    #[test]
+    fn functions_without_a_name_stay_unless_a_profiler_named_them() {
+        let enter = "Builtins_InterpreterEntryTrampoline@node";
+        let f = "JS:*f /x/a.js:1:2@v8";
+        let g = "JS:g /x/a.js:5:2@v8";
+        let name = "Builtins_InterpreterEntryTrampoline";
+        assert_eq!(
+            folded(&[f, enter, g]),
+            ["JS:*f /x/a.js:1:2", "JS:g /x/a.js:5:2"]
+        );
+        assert_eq!(folded(&["?@v8", g]), ["JS:g /x/a.js:5:2"]);
+        assert_eq!(folded(&[f, enter, f]).len(), 3);
+        assert_eq!(
+            folded(&[f, enter, enter, "Builtins_AddHandler@node"]),
+            ["JS:*f /x/a.js:1:2", name]
+        );
+        assert_eq!(
+            folded(&[
+                "long A.b()@jvm",
+                "Interpreter@jvm",
+                "Interpreter@jvm",
+                "x@libjvm.so"
+            ]),
+            ["long A.b()", "Interpreter"]
+        );
+    }
+
+    #[test]
+    fn images_of_runtimes_are_recognised() {
+        for (base, language) in [
+            ("python3.11", Some(Language::Python)),
+            ("python3", Some(Language::Python)),
+            ("python", Some(Language::Python)),
+            ("libpython3.13t.so.1.0", Some(Language::Python)),
+            ("python3-config", None),
+            ("libpython_helper.so", None),
+            ("node", Some(Language::JavaScript)),
+            ("libjvm.so", Some(Language::Java)),
+            ("libc.so.6", None),
+        ] {
+            assert_eq!(runtime_of_image(base), language, "{base}");
+        }
+    }
+}
