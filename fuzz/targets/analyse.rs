@@ -160,6 +160,7 @@ fn exports(profile: &Profile) {
             pid: true,
             tid: true,
             state: true,
+            language: true,
             object: true,
             symbol: true,
             line: true,

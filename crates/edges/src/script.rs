@@ -1,10 +1,15 @@
 //! Reads stacks from the output of `rprof script` or `perf script`.
 
+use std::ops::Range;
+
 /// Fields to print: `-F` of both programs. Inlined calls must be off (`--no-inline`).
 pub const FIELDS: &str = "comm,pid,tid,time,ip,dso";
 
 /// Addresses from here on belong to the kernel.
 const KERNEL: u64 = 1 << 63;
+
+/// Addresses that stand for functions of interpreted languages, which have no machine code.
+const INTERPRETED: Range<u64> = 1 << 56..1 << 57;
 
 /// One frame as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +34,29 @@ impl Line<'_> {
 }
 
 /// Iterates over the stacks: name of the thread, and frames from the innermost.
+///
+/// Functions of interpreted languages are left out. A sampled instruction behind one is recorded one
+/// byte higher, like a return address.
 pub(crate) fn stacks(text: &str) -> impl Iterator<Item = (&str, Vec<Line<'_>>)> {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
         let head = lines.find(|line| !line.trim().is_empty())?;
-        let mut frames = Vec::new();
+        let mut frames: Vec<Line<'_>> = Vec::new();
+        let mut is_behind = false;
         while let Some(line) = lines.next_if(|line| line.starts_with([' ', '\t'])) {
-            frames.extend(Line::parse(line));
+            let Some(line) = Line::parse(line) else {
+                continue;
+            };
+            if INTERPRETED.contains(&line.address) {
+                is_behind = true;
+                continue;
+            }
+            let is_sampled = !line.is_kernel() && frames.iter().all(|frame| frame.is_kernel());
+            let moved = u64::from(is_behind && is_sampled);
+            frames.push(Line {
+                address: line.address.wrapping_sub(moved),
+                ..line
+            });
         }
         Some((name(head), frames))
     })
@@ -55,6 +76,15 @@ fn without_last_word(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interpreted_functions_are_no_frames_and_move_the_sampled_instruction() {
+        let text = "python3 1/1 2.0:\n\t ffffffff81000000 ([kernel.kallsyms])\n\t 100000000000108 (//anon)\n\t 11 (/p)\n\t \
+                    100000000000208 (//anon)\n\t 21 (/p)\n";
+        let (_, frames) = stacks(text).next().unwrap();
+        let addresses: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        assert_eq!(addresses, [0xffff_ffff_8100_0000, 0x10, 0x21]);
+    }
 
     #[test]
     fn stacks_have_their_frames_and_the_names_of_threads() {
