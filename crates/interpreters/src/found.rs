@@ -3,6 +3,12 @@
 /// Name of a gap: interpreted callers exist, but no evidence proves which.
 pub const UNPROVEN_CALLERS: &str = "[Python callers unproven]";
 
+/// Name of Python functions whose names could not be read in time.
+pub const UNNAMED_PYTHON: &str = "[Python function unnamed]";
+
+/// Name of JavaScript functions whose names could not be read in time.
+pub const UNNAMED_JAVASCRIPT: &str = "[JavaScript function unnamed]";
+
 /// Source of callchain entries for names.
 pub trait Names {
     /// Returns the callchain entry that stands for a name, the same for the same name. `None` at a
@@ -48,12 +54,19 @@ impl Found {
         };
     }
 
-    /// Adds a proven function. `None` is a function without a name, which the stack omits.
-    pub fn push(&mut self, native: usize, address: Option<u64>) {
+    /// Adds a proven function. One whose name could not be read has no address and is shown as
+    /// `unnamed`: without a frame, its time would count for its caller.
+    pub fn push(
+        &mut self,
+        native: usize,
+        address: Option<u64>,
+        unnamed: &str,
+        names: &mut dyn Names,
+    ) {
         self.proven += 1;
-        match address {
-            Some(address) => self.frames.push(InterpretedFrame { native, address }),
-            None => self.unnamed += 1,
+        self.unnamed += u32::from(address.is_none());
+        if let Some(address) = address.or_else(|| names.address_of(unnamed)) {
+            self.frames.push(InterpretedFrame { native, address });
         }
     }
 

@@ -19,11 +19,13 @@
 //! | module | idea |
 //! |---|---|
 //! | `runtime` | [`Runtime`], [`RuntimeImage`], [`Interpreter`]: what each language implements |
+//! | `registry` | [`runtimes_of`]: the supported runtimes |
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |
 //! | `found` | [`Found`]: the output |
 //! | `python` | CPython 3.8 to 3.13 |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
+//! | `v8` | Node.js 18, 20 and 22 |
 //!
 //! The crate makes no system calls, and knows no records and no files.
 //!
@@ -36,13 +38,17 @@
 mod found;
 mod memory;
 mod python;
+mod registry;
 mod runtime;
 mod stack;
 mod symbols;
 mod v8;
 
-pub use found::{Found, InterpretedFrame, Names, UNPROVEN_CALLERS};
+pub use found::{
+    Found, InterpretedFrame, Names, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS,
+};
 pub use memory::{MemoryRead, ProcessMemory};
-pub use runtime::{Interpreter, Runtime, RuntimeImage, runtimes_of};
+pub use registry::runtimes_of;
+pub use runtime::{Interpreter, Runtime, RuntimeImage};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::python::Python;
 use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack};
 
 /// A language runtime, as an image in a process.
@@ -54,13 +53,3 @@ pub trait Interpreter: Debug + Send {
         let _ = thread;
     }
 }
-
-/// Returns the runtimes that an image with this file name may contain.
-pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn Runtime> + '_ {
-    RUNTIMES
-        .iter()
-        .copied()
-        .filter(|runtime| runtime.is_image(name))
-}
-
-const RUNTIMES: &[&dyn Runtime] = &[&Python, &crate::v8::V8];

@@ -5,8 +5,6 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadRef};
 use rustc_hash::FxHashMap;
 
-use crate::Runtime;
-
 /// Maximum number of symbols kept.
 const MAX_SYMBOLS: usize = 1 << 16;
 
@@ -19,15 +17,20 @@ pub struct ImageSymbol {
     pub size: u64,
 }
 
-/// Symbols of an image, by name. Holds only the symbols that a runtime [wants](Runtime::wants_symbol).
+/// Symbols of an image, by name. Holds only the symbols that a runtime needs.
 #[derive(Clone, Debug, Default)]
 pub struct ImageSymbols {
     by_name: FxHashMap<Box<[u8]>, ImageSymbol>,
 }
 
 impl ImageSymbols {
-    /// Reads `.dynsym` and `.symtab` of a 64-bit ELF image. Empty for other or damaged files.
-    pub fn read<'data, R: ReadRef<'data>>(file: R, runtime: &dyn Runtime) -> Self {
+    /// Reads the symbols with wanted names from `.dynsym` of a 64-bit ELF image, and from `.symtab`
+    /// unless `has_all` accepts them. Empty for other or damaged files.
+    pub fn read<'data, R: ReadRef<'data>>(
+        file: R,
+        wants: impl Fn(&[u8]) -> bool,
+        has_all: impl Fn(&Self) -> bool,
+    ) -> Self {
         let mut symbols = Self::default();
         let endian = LittleEndian;
         let Ok(header) = FileHeader64::<LittleEndian>::parse(file) else {
@@ -37,7 +40,7 @@ impl ImageSymbols {
             return symbols;
         };
         for kind in [SHT_DYNSYM, SHT_SYMTAB] {
-            if runtime.has_all(&symbols) {
+            if has_all(&symbols) {
                 break;
             }
             let Ok(table) = sections.symbols(endian, file, kind) else {
@@ -54,7 +57,7 @@ impl ImageSymbols {
                     continue;
                 }
                 let name = name_at(names, symbol.st_name(endian));
-                if runtime.wants_symbol(name) {
+                if wants(name) {
                     let size = symbol.st_size(endian);
                     let found = ImageSymbol { svma, size };
                     symbols.by_name.entry(name.into()).or_insert(found);

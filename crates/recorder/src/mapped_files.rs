@@ -62,3 +62,9 @@ impl MappedImage {
         }
     }
 }
+
+/// Returns the last part of a mapped path.
+pub(crate) fn file_name(path: &[u8]) -> &[u8] {
+    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}

@@ -64,6 +64,7 @@ fn config(unit: TraceUnit, compression: Option<i32>) -> OutputConfig {
         trace: info(unit, KIND, true).unwrap(),
         cgroups: false,
         counts_idle: false,
+        names: rprof_jit::InterpretedNames::default(),
     }
 }
 

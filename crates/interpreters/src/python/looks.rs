@@ -110,24 +110,28 @@ impl Looks {
     }
 
     /// Replaces `callers` by the believed ones of a place, innermost first. `None` is a gap, of
-    /// unknown length. `is_seen_now` means that the sample's own look was at this place.
+    /// unknown length. `own` are the callers in the sample's own look, if it was at this place.
+    /// Others are never believed then, however frequent.
     pub(super) fn callers(
         &self,
         place: Place,
-        is_seen_now: bool,
+        own: Option<&[Caller]>,
         callers: &mut Vec<Option<Caller>>,
     ) {
         callers.clear();
         let seen = self.places.get(&place);
+        let is_unusual = (own.zip(seen)).is_some_and(|(own, seen)| seen.callers != own);
         if let Some(seen) = seen
             && are_agreed(seen.same, seen.others)
-            && (is_seen_now || seen.same >= MIN_LOOKS)
+            && !is_unusual
+            && (own.is_some() || seen.same >= MIN_LOOKS)
         {
             callers.extend(seen.callers.iter().copied().map(Some));
             return;
         }
         let mut inner = place;
-        while let Some(edge) = self.edges.get(&inner)
+        while !is_unusual
+            && let Some(edge) = self.edges.get(&inner)
             && are_agreed(edge.same, edge.others)
             && edge.same >= MIN_LOOKS
             && callers.len() < MAX_CALLERS
@@ -223,9 +227,9 @@ mod tests {
         }
     }
 
-    fn callers(looks: &Looks, place: Place, is_seen_now: bool) -> Vec<u64> {
+    fn callers(looks: &Looks, place: Place, own: Option<&[Caller]>) -> Vec<u64> {
         let mut found = Vec::new();
-        looks.callers(place, is_seen_now, &mut found);
+        looks.callers(place, own, &mut found);
         (found.iter())
             .map(|caller| caller.map_or(0, |caller| caller.frame))
             .collect()
@@ -234,15 +238,16 @@ mod tests {
     #[test]
     fn callers_are_believed_if_all_looks_agree() {
         let mut looks = Looks::default();
-        looks.observe(place(3), &[frame(2), frame(1)]);
-        assert_eq!(callers(&looks, place(3), false), [0]);
-        assert_eq!(callers(&looks, place(3), true), [2, 1]);
-        looks.observe(place(3), &[frame(2), frame(1)]);
-        assert_eq!(callers(&looks, place(3), false), [2, 1]);
+        let usual = &[frame(2), frame(1)][..];
+        looks.observe(place(3), usual);
+        assert_eq!(callers(&looks, place(3), None), [0]);
+        assert_eq!(callers(&looks, place(3), Some(usual)), [2, 1]);
+        looks.observe(place(3), usual);
+        assert_eq!(callers(&looks, place(3), None), [2, 1]);
         // Another caller at the same place: only the outer one is certain from now on.
         looks.observe(place(3), &[frame(9), frame(1)]);
         looks.observe(place(3), &[frame(2), frame(1)]);
-        assert_eq!(callers(&looks, place(3), true), [0, 1]);
+        assert_eq!(callers(&looks, place(3), Some(usual)), [0, 1]);
     }
 
     #[test]
@@ -257,17 +262,20 @@ mod tests {
         for _ in 0..AGREEMENT {
             many.observe(place(3), &[frame(2)]);
         }
-        many.observe(place(3), &[frame(9)]);
-        assert_eq!(callers(&many, place(3), false), [2]);
-        many.observe(place(3), &[frame(9)]);
-        assert_eq!(callers(&many, place(3), true), [0]);
+        let (usual, unusual) = ([frame(2)], [frame(9)]);
+        many.observe(place(3), &unusual);
+        assert_eq!(callers(&many, place(3), None), [2]);
+        assert_eq!(callers(&many, place(3), Some(&usual)), [2]);
+        assert_eq!(callers(&many, place(3), Some(&unusual)), [0]);
+        many.observe(place(3), &unusual);
+        assert_eq!(callers(&many, place(3), Some(&usual)), [0]);
         // The frame appears as a caller only.
         looks.observe(place(6), &[frame(5), frame(3)]);
         looks.observe(place(7), &[frame(5), frame(3)]);
-        assert_eq!(callers(&looks, place(5), false), [3]);
+        assert_eq!(callers(&looks, place(5), None), [3]);
         // With another caller there is none to believe.
         looks.observe(place(6), &[frame(5), frame(8), frame(3)]);
-        assert_eq!(callers(&looks, place(5), false), [0]);
+        assert_eq!(callers(&looks, place(5), None), [0]);
     }
 
     #[test]
@@ -276,12 +284,12 @@ mod tests {
         for number in 0..u64::from(MIN_LOOKS_AT_PART) {
             looks.observe(place(20 + number), &[frame(5 + number % 2), frame(1)]);
         }
-        assert_eq!(callers(&looks, place(99), false), [0, 1]);
+        assert_eq!(callers(&looks, place(99), None), [0, 1]);
         let part = Part { outer: 7, ..PART };
         let other = Place {
             part,
             frame: frame(99),
         };
-        assert_eq!(callers(&looks, other, true), [0]);
+        assert_eq!(callers(&looks, other, Some(&[])), [0]);
     }
 }

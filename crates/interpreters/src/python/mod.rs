@@ -8,6 +8,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | `image` | an image with the interpreter |
 //! | `layout` | offsets of each version |
 //! | `slots` | where the compiled interpreter keeps its variables, learned |
 //! | `current` | the current Python frame of each native frame |
@@ -21,6 +22,7 @@
 
 mod codes;
 mod current;
+mod image;
 mod layout;
 mod live;
 mod looks;
@@ -33,7 +35,7 @@ mod text;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use current::LearnedFrames;
+use image::PythonImage;
 use layout::Layout;
 use reader::PythonProcess;
 
@@ -92,26 +94,6 @@ fn minor_version(name: &[u8]) -> Option<u8> {
         rest => rest.starts_with(b".so"),
     };
     (is_plain).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
-}
-
-/// An image with the interpreter.
-#[derive(Debug)]
-pub(crate) struct PythonImage {
-    layout: Layout,
-    minor: u8,
-    eval: u64,
-    /// Stated addresses (SVMA) of the interpreter's function and its parts.
-    evals: Vec<Range<u64>>,
-    code_type: u64,
-    frame_type: u64,
-    version: Option<u64>,
-    learned: Mutex<LearnedFrames>,
-}
-
-impl PythonImage {
-    fn is_eval(&self, svma: u64) -> bool {
-        self.evals.iter().any(|range| range.contains(&svma))
-    }
 }
 
 impl RuntimeImage for PythonImage {

@@ -183,7 +183,8 @@ impl Judge<'_, '_> {
         {
             looks.observe(place, seen.get(at + 1..).unwrap_or_default());
         }
-        looks.callers(place, still.is_some(), &mut callers);
+        let own = still.and_then(|at| seen.get(at + 1..));
+        looks.callers(place, own, &mut callers);
         callers.insert(0, Some(innermost));
         callers
     }

@@ -7,16 +7,19 @@ use std::time::Duration;
 use rprof_unwind::FrameKind as NativeKind;
 use rustc_hash::FxHashMap;
 
-use super::PythonImage;
 use super::codes::{Codes, is_pointer};
 use super::current::{EvalFrame, Finder};
+use super::image::PythonImage;
 use super::layout::{FrameKind, Layout};
 use super::live::{self, Chain, End, InnerLook, LiveLook, LiveThread};
 use super::looks::{Caller, Looks, Part};
 use super::parts::{Judge, PartOfStack};
 use super::slots::Site;
 use super::snapshot::Snapshot;
-use crate::{CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack};
+use crate::{
+    CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack,
+    UNNAMED_PYTHON,
+};
 
 /// Maximum number of threads with looks. At the limit all are forgotten.
 const MAX_THREADS: usize = 4096;
@@ -380,7 +383,10 @@ impl Interpreter for PythonProcess {
         for (eval, callers) in evals.iter().zip(&functions) {
             for caller in callers {
                 match caller.filter(|caller| self.codes.is_confirmed(caller.code)) {
-                    Some(caller) => found.push(eval.index, self.codes.name(caller.code)),
+                    Some(caller) => {
+                        let name = self.codes.name(caller.code);
+                        found.push(eval.index, name, UNNAMED_PYTHON, names);
+                    }
                     None => found.push_gap(eval.index, names),
                 }
             }

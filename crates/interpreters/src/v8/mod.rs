@@ -33,8 +33,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    CodeKind, Found, ImageSymbols, InterpretedFrame, Interpreter, Names, NativeFrame,
-    ProcessMemory, Runtime, RuntimeImage, Stack,
+    CodeKind, Found, ImageSymbols, Interpreter, Names, NativeFrame, ProcessMemory, Runtime,
+    RuntimeImage, Stack, UNNAMED_JAVASCRIPT,
 };
 use function::{NamedFunction, fingerprint};
 use heap::Heap;
@@ -45,9 +45,6 @@ use snapshot::{Fault, Result, Snapshot};
 
 /// Maximum number of rounds of reads for one stack. A new function takes about ten.
 const MAX_ROUNDS: usize = 40;
-
-/// Name of functions that could not be read in time.
-const UNNAMED: &str = "[JavaScript function unnamed]";
 
 const MAX_NAMED: usize = 1 << 16;
 
@@ -181,14 +178,7 @@ impl V8Process {
         }
         for (frame, functions) in frames.iter().zip(functions) {
             for function in functions.unwrap_or_else(|| vec![None]) {
-                found.push(frame.native, function);
-                // Without a frame here, the stack would show calls that never happened.
-                if function.is_none()
-                    && let Some(address) = names.address_of(UNNAMED)
-                {
-                    let native = frame.native;
-                    found.frames.push(InterpretedFrame { native, address });
-                }
+                found.push(frame.native, function, UNNAMED_JAVASCRIPT, names);
             }
         }
         found.is_unread |= found.unnamed > 0 && !snapshot.has_read();

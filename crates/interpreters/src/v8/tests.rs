@@ -7,6 +7,7 @@ use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Registers, StackDump};
 
 use super::layout::Values;
 use super::*;
+use crate::InterpretedFrame;
 use crate::MemoryRead;
 
 const CONTEXT: u16 = 210;
@@ -298,7 +299,7 @@ fn inner(native: usize) -> (usize, String) {
 }
 
 fn unnamed(native: usize) -> (usize, String) {
-    (native, UNNAMED.to_owned())
+    (native, UNNAMED_JAVASCRIPT.to_owned())
 }
 
 /// Returns a process with two functions and a context.

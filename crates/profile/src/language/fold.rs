@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rules::{FoldingRules, Kept};
-use super::source_name::{UNPROVEN, is_gap};
+use super::source_name::{gap, language_of_gap};
 use super::{Language, SourceName};
 use crate::frame::{
     FileId, Frame, Function, FunctionId, Line, Object, ObjectId, ObjectKind, SourceFunction,
@@ -184,11 +184,8 @@ pub struct NamedSource {
 impl NamedSource {
     /// Returns the readable form of a function that a runtime named; `None` for other functions.
     pub fn of(function: &Function, object: &Object) -> Option<NamedSource> {
-        if is_gap(function, object) {
-            return Some(NamedSource::without_place(
-                Language::Python,
-                UNPROVEN.to_owned(),
-            ));
+        if let (Some(language), Ok(name)) = (language_of_gap(function, object), &function.name) {
+            return Some(NamedSource::without_place(language, name.to_string()));
         }
         let source = SourceName::of(function, object)?;
         let file = Some(source.file).filter(|file| !file.is_empty());
@@ -223,9 +220,9 @@ impl NamedSource {
         }
     }
 
-    /// Returns true for the frame in place of unproven callers.
+    /// Returns true for a frame in place of unknown functions.
     fn is_gap(&self) -> bool {
-        &*self.name == UNPROVEN
+        gap(&self.name).is_some()
     }
 
     /// Returns the function, with the ids of its object and file.

@@ -30,7 +30,7 @@ impl Language {
             ObjectKind::Kernel | ObjectKind::Waiting => Language::Kernel,
             _ if function.name.is_ok() && is_generated(object) => {
                 let source = SourceName::of(function, object).map(|source| source.language);
-                let gap = source_name::is_gap(function, object).then_some(Language::Python);
+                let gap = source_name::language_of_gap(function, object);
                 let of_runtime = || object.runtime.and_then(Language::of_runtime);
                 source
                     .or(gap)

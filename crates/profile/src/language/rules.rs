@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::source_name::{SourceName, UNPROVEN, is_generated_plumbing, is_java_interpreter};
+use super::source_name::{SourceName, gap, is_generated_plumbing, is_java_interpreter};
 use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 use crate::runtime::Runtime;
@@ -260,9 +260,11 @@ fn source_of<'f>(function: &'f Function, objects: &[Object]) -> Option<SourceNam
 /// Returns the role of a function that is no source.
 fn role_of(function: &Function, object: &Object) -> Role {
     let name = function.name.as_deref();
+    if let Some(language) = name.ok().and_then(gap) {
+        return Role::Unnamed(language);
+    }
     match object.kind {
         ObjectKind::Kernel | ObjectKind::Waiting => return Role::Native,
-        _ if name == Ok(UNPROVEN) => return Role::Unnamed(Language::Python),
         _ if is_generated(object) => return role_of_generated(name.ok(), object),
         _ => {}
     }

@@ -52,8 +52,12 @@ const V8_PLUMBING: [&str; 5] = [
     "Trampoline:",
 ];
 
-/// Frame in place of Python callers that a profiler could not prove.
-pub const UNPROVEN: &str = "[Python callers unproven]";
+/// Frames that a profiler puts in place of functions that it could not prove or name.
+static GAPS: [(&str, Language); 3] = [
+    ("[Python callers unproven]", Language::Python),
+    ("[Python function unnamed]", Language::Python),
+    ("[JavaScript function unnamed]", Language::JavaScript),
+];
 
 /// Start of HotSpot's name for its interpreter's code.
 const JAVA_INTERPRETER: &str = "Interpreter";
@@ -117,9 +121,18 @@ pub(super) fn is_generated_plumbing(name: &str, runtime: Option<Runtime>) -> boo
             && JAVA_STUBS.iter().any(|part| name.contains(part))
 }
 
-/// Returns true for the frame in place of unproven callers, before it has a [source](Function::source).
-pub(super) fn is_gap(function: &Function, object: &Object) -> bool {
-    function.name.as_deref() == Ok(UNPROVEN) && function.source.is_none() && is_generated(object)
+/// Returns the language of a frame in place of unknown functions, before it has a
+/// [source](Function::source).
+pub(super) fn language_of_gap(function: &Function, object: &Object) -> Option<Language> {
+    let name = function.name.as_deref().ok()?;
+    let is_new = function.source.is_none() && is_generated(object);
+    gap(name).filter(|_| is_new)
+}
+
+/// Returns the language of a frame in place of unknown functions, by its name.
+pub(super) fn gap(name: &str) -> Option<Language> {
+    let found = GAPS.iter().find(|(gap, _)| *gap == name);
+    found.map(|(_, language)| *language)
 }
 
 /// Returns true for the code that runs Java methods without naming them.
@@ -330,6 +343,16 @@ pub fn place_of_text(name: &str) -> Option<(Language, usize)> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn frames_in_place_of_unknown_functions_are_those_of_the_recorder() {
+        use rprof_interpreters::{UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS};
+
+        assert_eq!(gap(UNPROVEN_CALLERS), Some(Language::Python));
+        assert_eq!(gap(UNNAMED_PYTHON), Some(Language::Python));
+        assert_eq!(gap(UNNAMED_JAVASCRIPT), Some(Language::JavaScript));
+        assert_eq!(gap("[jit]"), None);
+    }
+
     fn parts(name: &str) -> (Language, &str, &str, u32, u32, bool) {
         let n = SourceName::parse(name).unwrap_or_else(|| panic!("{name}"));
         (n.language, n.name, n.file, n.line, n.column, n.is_of_code)
@@ -462,13 +485,17 @@ mod tests {
             assert_eq!(of(name, jvm).as_deref(), Some(text));
         }
         for stub in [
-            "Interpreter",
             "StubRoutines (1)",
             "I2C/C2I adapters",
             "vtable stub",
+            "DeoptimizationBlob",
         ] {
             assert_eq!(of(stub, jvm), None, "{stub}");
-            assert!(is_generated_plumbing(stub, jvm));
+            assert!(is_generated_plumbing(stub, jvm), "{stub}");
+        }
+        for other in ["Interpreter", "com.foo.Bar.baz", "[I"] {
+            assert_eq!(of(other, jvm), None, "{other}");
+            assert!(!is_generated_plumbing(other, jvm), "{other}");
         }
         assert_eq!(of("void a.B.c(int)", None), None);
         assert!(!is_generated_plumbing("void a.B.c(int)", jvm));
@@ -496,6 +523,9 @@ mod tests {
             "file://",
             "L",
             ";::",
+            ";",
+            "[",
+            "I",
             "f",
             "__init__.py",
             "Script:~",

@@ -21,6 +21,7 @@ use super::deferred_sample::MAX_FRAMES;
 use super::process_memory::ProcessMemories;
 use super::tables::Tables;
 use super::tally::InterpretedTally;
+use crate::mapped_files::file_name;
 
 /// Maximum number of images of a process that may contain a runtime.
 const MAX_IMAGES: usize = 4;
@@ -268,12 +269,6 @@ impl Reader {
             false => CodeKind::Other,
         }
     }
-}
-
-/// Returns the last part of a mapped path.
-pub(super) fn file_name(path: &[u8]) -> &[u8] {
-    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 /// Addresses of names in callchains.

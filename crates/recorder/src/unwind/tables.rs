@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image, vdso_of_process};
-use rprof_interpreters::{ImageSymbols, RuntimeImage, runtimes_of};
+use rprof_interpreters::{ImageSymbols, Runtime, RuntimeImage, runtimes_of};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_sampler::Boosted;
 use rprof_unwind::UnwindTable;
 
-use super::interpreters::file_name;
 use crate::limits::{Limit, ReachedLimits};
-use crate::mapped_files::MappedImage;
+use crate::mapped_files::{MappedImage, file_name};
 
 /// Minimum bytes of a mapping to open its image at once. A table takes time for each function (38
 /// ms for rustc's compiler), while samples wait and process memory changes.
@@ -451,7 +450,11 @@ fn open(
             }
             let name = file_name(&mapped.image.path);
             // A reader of its own: each has a limit of bytes.
-            let symbols = |runtime| ImageSymbols::read(&FileReader::new(&file), runtime);
+            let symbols = |runtime: &dyn Runtime| {
+                let wants = |name: &[u8]| runtime.wants_symbol(name);
+                let has_all = |symbols: &ImageSymbols| runtime.has_all(symbols);
+                ImageSymbols::read(&FileReader::new(&file), wants, has_all)
+            };
             let found =
                 runtimes_of(name).find_map(|runtime| runtime.image(name, &symbols(runtime)));
             if let Some(found) = found {
