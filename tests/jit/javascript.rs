@@ -96,7 +96,11 @@ fn check_mode(options: &str, callers: impl Fn(Callers) -> Callers) {
             .rprof("record -q -e cpu-clock -F 999 -- node")
             .words(options);
         record.arg(PROGRAM).arg("2").ok();
-        let stacks = folded(&here.rprof("collapse --weight samples").ok());
+        let stacks = folded(
+            &here
+                .rprof("collapse --no-by-language --weight samples")
+                .ok(),
+        );
         check_edges(&stacks, &callers(self::callers(&here)))
     });
 }
@@ -152,7 +156,11 @@ fn names_have_the_line_and_column_that_v8_reports() {
                 )
             })
             .collect();
-        let stacks = folded(&here.rprof("collapse --weight samples").ok());
+        let stacks = folded(
+            &here
+                .rprof("collapse --no-by-language --weight samples")
+                .ok(),
+        );
         let mut seen = BTreeSet::new();
         for frame in stacks.keys().flat_map(|stack| stack.split(';')) {
             let function = frame
