@@ -54,8 +54,8 @@ impl Found {
         };
     }
 
-    /// Adds a proven function. One whose name could not be read has no address and is shown as
-    /// `unnamed`: without a frame, its time would count for its caller.
+    /// Adds a proven function. Without an address, because its name could not be read, it is shown
+    /// as `unnamed`: without a frame, its time would count for its caller.
     pub fn push(
         &mut self,
         native: usize,

@@ -15,7 +15,7 @@ const MAX_POINTERS: usize = 96;
 /// Maximum number of callers followed to learn a location.
 const MAX_CALLERS: usize = 16;
 
-/// What was learned about the interpreter's compiled code.
+/// Locations of the interpreter's variables in its compiled code, as learned from samples.
 #[derive(Debug, Default)]
 pub(super) struct LearnedFrames {
     /// `_PyCFrame` in the native frame.

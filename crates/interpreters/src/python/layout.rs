@@ -47,7 +47,7 @@ pub(super) struct FrameLayout {
     pub(super) owner: Option<usize>,
 }
 
-/// How native frames lead to Python frames.
+/// Path from a native frame of the interpreter to its Python frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
     /// Each Python frame has a native frame, with a pointer to its `PyFrameObject`.

@@ -29,7 +29,7 @@ pub(super) struct LiveFrame {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
     pub(super) frames: Vec<LiveFrame>,
-    /// Where the chain ends. `None` if it does not reach the end of its part.
+    /// End of the chain. `None` if the chain stops before the end of its part.
     pub(super) end: Option<End>,
 }
 
@@ -41,13 +41,13 @@ pub(super) enum End {
     InNative(u64),
 }
 
-/// Where the thread was during the read.
+/// Position of the thread during the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LiveLook {
     /// Native frame that ran, as index of the interpreter's native frames. `None` if only the
     /// chain can tell.
     pub(super) eval: Option<usize>,
-    /// Its current Python frame.
+    /// Address of the thread's current Python frame.
     pub(super) frame: u64,
 }
 

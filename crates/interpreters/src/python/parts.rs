@@ -19,7 +19,7 @@ pub(super) struct PartOfStack {
     pub(super) running: Option<u64>,
     /// True if that is a generator, as of the sample.
     pub(super) is_made: bool,
-    /// The same frame in memory, later.
+    /// Current Python frame of the part, as read from memory after the sample.
     pub(super) in_memory: Option<LiveFrame>,
     /// Frames during the read, if the native frame still ran or waited.
     pub(super) chain: Option<Chain>,
