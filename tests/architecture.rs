@@ -3,12 +3,15 @@
 //! - A crate depends only on crates above it in the table of ARCHITECTURE.md.
 //! - The files of a crate do not import each other in a circle.
 //! - Every name in backticks in ARCHITECTURE.md exists.
+//! - Links of Markdown pages, and pages that sources name, exist.
 //! - Comments and documents stay below a limit of hard expressions.
 //! - A crate is published with its texts and without files or dependencies that a package lacks.
 //! - The repository has fewer than [`MAX_TRACKED_FILES`] files.
 
 #[path = "architecture/circles.rs"]
 mod circles;
+#[path = "architecture/links.rs"]
+mod links;
 #[path = "architecture/names.rs"]
 mod names;
 #[path = "architecture/packages.rs"]

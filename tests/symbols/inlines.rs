@@ -142,7 +142,7 @@ fn inlined_calls_are_those_of_perf() {
     let own = ["main", "do_round", "burn_", "cpu_seconds"];
     compare(&c_with("shares.c", &["-g"]), &own);
     // No C++: binutils' addr2line, which perf uses, lacks inner calls of clones (`f.isra.0`), and
-    // of much code of Clang. docs/design/0008-cold-symbols.md has the classes, each judged by LLVM.
+    // of much code of Clang. docs/design/0003-cold-symbols.md has the classes, each judged by LLVM.
     // crates/symbols compares with LLVM and elfutils.
     let own = ["names::", "<names::"];
     let flags = ["-g", "-Csymbol-mangling-version=v0"];

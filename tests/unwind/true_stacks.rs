@@ -225,7 +225,7 @@ fn run(here: &Here, tree: &CallTree, program: &Path, options: &str, seconds: &st
 
 fn check(variant: &Variant, options: &str, seconds: &str) {
     let here = Here::new();
-    let tree = CallTree::new(1500, variant.depth);
+    let tree = CallTree::new(functions(), variant.depth);
     let source = tree.source(variant.language);
     let program = generated("tree", &source, variant.language, variant.flags);
     let counts = run(&here, &tree, &program, options, seconds);
@@ -265,6 +265,14 @@ fn effort() -> (&'static str, String) {
     match truth_seconds() {
         Some(seconds) => ("-F max", format!("{seconds} 500")),
         None => ("-F 4999", "0.4 500".into()),
+    }
+}
+
+/// Functions of a program. A compiler takes half a minute for a large one.
+fn functions() -> usize {
+    match truth_seconds() {
+        Some(_) => 1500,
+        None => 400,
     }
 }
 
