@@ -24,10 +24,10 @@ def folded(path):
 
 
 def svg(path):
-    """Returns the total of the graph, and its root."""
+    """Returns the total of the graph. Titles have units, and the attribute has the plain number."""
     with open(path, errors="replace") as text:
-        found = re.search(r"<title>all \(([\d,]+) [\w.-]*", text.read())
-    return int(found[1].replace(",", "")) if found else None, set()
+        found = re.search(r'total_samples="(\d+)"', text.read())
+    return int(found[1]) if found else None, set()
 
 
 def perf_report(path):

@@ -60,6 +60,14 @@ def row(title, peer, goal, ours, theirs, at_most, about, unit, note="", command=
             "ours_memory": 0, "peer_memory": 0, "same": note, "commands": [command]}
 
 
+NOTHING = "`record -- true`"
+
+
+def titles(load):
+    """Returns the titles of the rows of a load: CPU time, size, compressed size."""
+    return f"record at 9,999 Hz `-g`, {load}: CPU", f"record, {load}: size of the file", f"record, {load}: size of the file, `-z`"
+
+
 def nothing(tools, folder, runs):
     """`record -- true`."""
     commands = [Command(f"{name} record -- true",
@@ -68,7 +76,7 @@ def nothing(tools, folder, runs):
                 for name, flat in (("rprof", ["--call-graph", "none"]), ("perf", []))]
     alternate(commands, runs, 60)
     walls = [[taken.wall for taken in command.runs] for command in commands]
-    return row("`record -- true`", commands[1].name, None, *walls, False, "faster", "seconds")
+    return row(NOTHING, commands[1].name, None, *walls, False, "faster", "seconds")
 
 
 def recorded(line, data, command, folder):
@@ -89,7 +97,7 @@ def recorded(line, data, command, folder):
     return max(cpu, 0.001), os.path.getsize(data), done.stderr
 
 
-def often(tools, folder, runs, title, command):
+def often(tools, folder, runs, load, command):
     """CPU time and size at 9,999 Hz, compared with perf's stack dumps and samply."""
     lines = {
         "rprof record -g": [tools["rprof"], "record", "-g", "-F", HERTZ],
@@ -114,22 +122,26 @@ def often(tools, folder, runs, title, command):
                 lost += int(found[1].replace(",", ""))
     made = []
     mine = taken["rprof record -g"]
+    cpu_title, *size_titles = titles(load)
     for peer in ("perf record --call-graph dwarf", "samply record"):
         if taken.get(peer):
-            made.append(row(f"9,999 Hz `-g`, {title}: CPU", peer, 1, [c for c, _ in mine], [c for c, _ in taken[peer]],
+            made.append(row(cpu_title, peer, 1, [c for c, _ in mine], [c for c, _ in taken[peer]],
                             False, "less", "seconds", f"lost {lost:,}", f"{lines['rprof record -g']}"))
-    for ours in ("rprof record -g", "rprof record -g -z"):
-        made.append(row(f"the same: size of the file{', `-z`' if ours.endswith('z') else ''}", "perf record --call-graph dwarf", 0.02,
+    for title, ours in zip(size_titles, ("rprof record -g", "rprof record -g -z")):
+        made.append(row(title, "perf record --call-graph dwarf", 0.02,
                         [s for _, s in taken[ours]], [s for _, s in taken["perf record --call-graph dwarf"]],
                         True, "as large", "bytes"))
     return made
 
 
-def rows(tools, folder, runs):
-    """Yields all rows, if perf is installed."""
+def rows(tools, folder, runs, wanted):
+    """Returns the rows whose titles are wanted, if perf is installed."""
     if not tools.get("perf"):
         return []
-    made, program = [nothing(tools, folder, 2 * runs)], busy(folder)
-    for title, command in BUSY_ONES.items() if program else ():
-        made += often(tools, folder, max(runs // 2, 2), title, command(program, SECONDS))
-    return made
+    made = [nothing(tools, folder, 2 * runs)] if wanted(NOTHING) else []
+    program = busy(folder)
+    for load, command in BUSY_ONES.items() if program else ():
+        # One series of recordings for all of its rows.
+        if any(wanted(title) for title in titles(load)):
+            made += often(tools, folder, max(runs // 2, 2), load, command(program, SECONDS))
+    return [row for row in made if wanted(row["title"])]
