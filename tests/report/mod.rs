@@ -5,6 +5,7 @@ mod aux_traces;
 mod by_language;
 mod call_trees;
 mod collapse;
+mod cpuprofile;
 mod export;
 mod filters;
 mod flamegraph;

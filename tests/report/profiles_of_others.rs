@@ -321,7 +321,11 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
             r#"{"meta":{"preprocessedProfileVersion":60},"threads":[]}"#,
             "it has no sample",
         ),
-        (r#"{"nodes":[{"id":1}],"samples":[]}"#, ".cpuprofile"),
+        (r#"{"nodes":[{"id":1}],"samples":[]}"#, "it has no sample"),
+        (
+            r#"{"nodes":[{"id":1,"children":[2]}],"samples":[1],"timeDeltas":[0]}"#,
+            "node 1 has a child 2 that does not exist",
+        ),
         (r#"[{"ph":"B","name":"a"}]"#, "Chrome trace"),
         (
             "w 17 708.395595: PERF_RECORD_COMM exec: w:17/17\n",

@@ -9,7 +9,9 @@ use rprof_profile::{FrameAddress, Object, ObjectKind, Profile, is_kernel_address
 
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
-use crate::{csv, firefox, folded, json, markdown, otlp, pprof, speedscope, svg, table};
+use crate::{
+    cpuprofile, csv, firefox, folded, json, markdown, otlp, pprof, speedscope, svg, table,
+};
 
 /// Output format of a profile.
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +152,14 @@ pub const FORMATS: &[Format] = &[
         shows_warnings: false,
         addresses: WrittenAddresses::None,
         write: speedscope::write,
+    },
+    Format {
+        name: "cpuprofile",
+        help: "V8's CPU profile, for Chrome's developer tools and VS Code: all threads, one after the other",
+        content: Content::Samples,
+        shows_warnings: false,
+        addresses: WrittenAddresses::None,
+        write: cpuprofile::write,
     },
 ];
 

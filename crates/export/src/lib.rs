@@ -10,6 +10,7 @@
 //! | [`parts`] | pprof or OpenTelemetry profiles, split into parts |
 //! | [`firefox`] | the Firefox Profiler's format, with each thread in time order |
 //! | [`speedscope`] | speedscope's format, with each thread in time order |
+//! | [`cpuprofile`] | V8's CPU profile, with all threads in one time line |
 //! | [`table`], [`markdown`], [`json`], [`mod@csv`] | reports: the top functions |
 //! | [`live`] | the functions of a live profile: a table, JSON |
 //! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
@@ -61,6 +62,7 @@
 
 mod amounts;
 pub mod clean;
+pub mod cpuprofile;
 pub mod csv;
 pub mod diff;
 pub mod firefox;
@@ -92,6 +94,7 @@ mod summed;
 pub mod svg;
 pub mod table;
 pub mod threads;
+mod timelines;
 pub mod tree;
 pub mod verdict;
 pub mod wrap;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use rprof_profile::{FileId, FrameId, FrameListId, Profile, ThreadId, WeighBy, WeightUnit};
+use rprof_profile::{FileId, FrameId, FrameListId, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::frame_text::frame_name;
 use crate::json_writer::{JsonWriter, number};
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
+use crate::timelines::{Timeline, Timelines};
 
 #[derive(Serialize)]
 struct FrameEntry {
@@ -34,19 +35,9 @@ struct FrameEntry {
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let event = profile.main_event();
     let (frames, numbers) = frame_table(profile);
-    let by = options.rows.weight;
-    let is_time = by == WeighBy::Period
-        && event.is_some_and(|event| profile.events[event].unit == WeightUnit::Nanoseconds);
-    let origin = profile.time.map_or(0, |(first, _)| first);
-    let threads = event.map_or_else(Vec::new, |event| threads(profile, event, by));
-    let samples = Samples {
-        profile,
-        // Without a main event, no thread has samples.
-        event: event.unwrap_or_default(),
-        by,
-        origin,
-        is_time,
-    };
+    // Without a main event, no thread has samples.
+    let timelines = Timelines::new(profile, event.unwrap_or_default(), options.rows.weight);
+    let threads = event.map_or_else(Vec::new, |_| timelines.threads());
     let name = event.map(|event| CleanNames::new(profile).event(event).into_owned());
     let lists = ListTexts::new(profile, &numbers);
     let mut json = JsonWriter::new(out);
@@ -65,7 +56,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.key("profiles")?;
     json.begin_list()?;
     for thread in &threads {
-        thread.write(&samples, &lists, &mut json)?;
+        write_thread(thread, &timelines, &lists, &mut json)?;
     }
     json.end_list()?;
     json.end()?;
@@ -111,143 +102,38 @@ impl ListTexts {
     }
 }
 
-struct ThreadEntry {
-    id: ThreadId,
-    name: String,
-    weight: u64,
-    /// Indexes of the thread's profile entries, if samples have no time.
-    entries: Vec<usize>,
-}
-
-/// Returns the threads with samples of an event, heaviest first.
-fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
-    let mut threads: FxHashMap<ThreadId, ThreadEntry> = FxHashMap::default();
-    let entries = profile.aggregated.iter().enumerate();
-    for (index, entry) in entries.filter(|(_, entry)| entry.event == event) {
-        let thread = threads.entry(entry.thread).or_insert_with(|| ThreadEntry {
-            id: entry.thread,
-            name: thread_title(profile, entry.thread),
-            weight: 0,
-            entries: Vec::new(),
-        });
-        thread.weight = thread.weight.saturating_add(by.of(entry));
-        if profile.streams.is_none() {
-            thread.entries.push(index);
-        }
-    }
-    let mut threads: Vec<ThreadEntry> = threads.into_values().collect();
-    threads.sort_by_cached_key(|thread| {
-        (
-            std::cmp::Reverse(thread.weight),
-            thread.name.clone(),
-            thread.id,
-        )
-    });
-    threads
-}
-
-impl ThreadEntry {
-    fn write<W: Write>(
-        &self,
-        samples: &Samples<'_>,
-        lists: &ListTexts,
-        json: &mut JsonWriter<W>,
-    ) -> io::Result<()> {
-        json.begin()?;
-        json.value("type", &"sampled")?;
-        json.value("name", &self.name)?;
-        let is_time = samples.is_time;
-        json.value("unit", if is_time { &"nanoseconds" } else { &"none" })?;
-        json.value("startValue", &0)?;
-        json.key("samples")?;
+/// Writes the profile of one thread.
+fn write_thread<W: Write>(
+    thread: &Timeline,
+    timelines: &Timelines<'_>,
+    lists: &ListTexts,
+    json: &mut JsonWriter<W>,
+) -> io::Result<()> {
+    json.begin()?;
+    json.value("type", &"sampled")?;
+    json.value("name", &thread.name)?;
+    let is_time = timelines.is_time;
+    json.value("unit", if is_time { &"nanoseconds" } else { &"none" })?;
+    json.value("startValue", &0)?;
+    json.key("samples")?;
+    json.begin_list()?;
+    let mut end = 0u64;
+    for run in timelines.runs(thread) {
+        end = end.saturating_add(run.weight);
         json.begin_list()?;
-        let mut end = 0u64;
-        for run in samples.runs(self) {
-            end = end.saturating_add(run.weight);
-            json.begin_list()?;
-            for frames in run.stack.iter().flat_map(|stack| lists.of(*stack)) {
-                json.raw_items(frames)?;
-            }
-            json.end_list()?;
+        for frames in run.stack.iter().flat_map(|stack| lists.of(*stack)) {
+            json.raw_items(frames)?;
         }
         json.end_list()?;
-        json.column_with("weights", samples.runs(self).map(|run| run.weight), number)?;
-        json.value("endValue", &end)?;
-        json.end()
     }
-}
-
-/// Adjacent samples with the same stack; `None` means off-CPU.
-#[derive(Clone, Copy)]
-struct Run {
-    stack: Option<(FrameListId, FrameListId)>,
-    weight: u64,
-}
-
-struct Samples<'p> {
-    profile: &'p Profile,
-    event: usize,
-    by: WeighBy,
-    origin: u64,
-    is_time: bool,
-}
-
-impl Samples<'_> {
-    /// Iterates over the runs of a thread, in time order if samples have times.
-    fn runs<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
-        let mut runs = self.in_time(thread).chain(self.summed(thread)).peekable();
-        std::iter::from_fn(move || {
-            let mut run = runs.next()?;
-            while let Some(more) = runs.next_if(|next| next.stack == run.stack) {
-                run.weight = run.weight.saturating_add(more.weight);
-            }
-            Some(run)
-        })
-    }
-
-    /// Iterates over samples and gaps. A clock sample covers the time before it.
-    fn in_time<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
-        let mut until = 0u64;
-        let streams = self.profile.streams.as_ref();
-        let samples = streams
-            .into_iter()
-            .flat_map(|streams| streams.of(thread.id));
-        samples
-            .filter_map(|sample| {
-                let entry = self.profile.aggregated.get(sample.entry as usize)?;
-                (entry.event == self.event).then_some((sample, entry.stack))
-            })
-            .flat_map(move |(sample, stack)| {
-                let mut idle = None;
-                if self.is_time {
-                    let now = sample.time.saturating_sub(self.origin);
-                    let gap = now.saturating_sub(sample.weight).saturating_sub(until);
-                    // A gap shorter than a period is timer latency.
-                    if gap > sample.weight {
-                        idle = Some(Run {
-                            stack: None,
-                            weight: gap,
-                        });
-                        until = until.saturating_add(gap);
-                    }
-                    until = until.saturating_add(sample.weight);
-                }
-                let run = Run {
-                    stack: Some(self.profile.lists(stack)),
-                    weight: self.by.of_sample(sample.weight),
-                };
-                idle.into_iter().chain([run])
-            })
-    }
-
-    fn summed<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
-        let entries = thread.entries.iter();
-        let entries = entries.filter_map(|index| self.profile.aggregated.get(*index));
-        entries.map(|entry| Run {
-            stack: Some(self.profile.lists(entry.stack)),
-            weight: self.by.of(entry),
-        })
-    }
+    json.end_list()?;
+    json.column_with(
+        "weights",
+        timelines.runs(thread).map(|run| run.weight),
+        number,
+    )?;
+    json.value("endValue", &end)?;
+    json.end()
 }
 
 /// Returns the distinct frames, and the table index of each frame id.
@@ -299,13 +185,4 @@ fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
         }
     }
     (frames, numbers)
-}
-
-fn thread_title(profile: &Profile, id: ThreadId) -> String {
-    let thread = profile.thread(id);
-    let name = CleanNames::new(profile).comm(thread.comm);
-    match (thread.pid, thread.tid) {
-        (Some(pid), Some(tid)) => format!("{name} {pid}/{tid}"),
-        _ => name.into_owned(),
-    }
 }

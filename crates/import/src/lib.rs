@@ -1,5 +1,5 @@
 //! Reads profiles of other tools as a [`Profile`]: folded stacks, pprof, the text of `perf script`,
-//! processed profiles of the Firefox Profiler, speedscope, and CPU profiles of gperftools. All of
+//! processed profiles of the Firefox Profiler, speedscope, and CPU profiles of V8 and gperftools. All of
 //! them may be compressed by gzip or Zstandard.
 //!
 //! Input is untrusted. Decompression bombs, invalid indices and unbounded stacks give an
@@ -13,7 +13,7 @@
 //! | [`opened`] | decompressed inputs with their detected format |
 //! | [`pprof`] | pprof's `profile.proto` |
 //! | [`perf_script`] | output of `perf script` and `rprof script` |
-//! | [`json`] | processed profiles of the Firefox Profiler, samply and rprof; speedscope profiles |
+//! | [`json`] | processed profiles of the Firefox Profiler, samply and rprof; profiles of speedscope and V8 |
 //! | [`gperftools`] | CPU profiles of gperftools |
 //! | `collector` | filters and interns samples of all formats |
 //! | `lines` | lines of text |
@@ -61,7 +61,7 @@ pub enum Format {
     Pprof,
     /// Text of `perf script`.
     PerfScript,
-    /// JSON: a processed profile of the Firefox Profiler, or a speedscope profile. The keys tell
+    /// JSON: a processed profile of the Firefox Profiler, of speedscope or of V8. The keys tell
     /// which.
     Json,
     /// CPU profile of gperftools.

@@ -1,5 +1,5 @@
-//! Deserialized JSON document, for both the Firefox Profiler and speedscope, because keys come in
-//! any order.
+//! Deserialized JSON document, for the Firefox Profiler, speedscope and V8, because keys come in any
+//! order.
 
 use serde::{Deserialize, Deserializer};
 
@@ -32,8 +32,13 @@ objects! {
         profiles: Option<Box<List<Timeline>>> = "profiles",
         exporter: String = "exporter",
         name: String = "name",
-        /// Key of V8 CPU profiles (`.cpuprofile`).
-        nodes: List<Nothing> = "nodes",
+        /// Keys of V8's CPU profiles (`.cpuprofile`).
+        nodes: List<CallNode> = "nodes",
+        samples: Column = "samples",
+        time_deltas: Measures = "timeDeltas",
+        start_time: Option<f64> = "startTime",
+        end_time: Option<f64> = "endTime",
+        rprof: Option<Box<Origin>> = "rprof",
         /// Key of Chrome traces.
         trace_events: List<Nothing> = "traceEvents",
     }
@@ -150,7 +155,37 @@ objects! {
     }
 }
 
+// V8's CPU profiles.
+objects! {
+    struct CallNode {
+        id: RowNumber = "id",
+        call: CallFrame = "callFrame",
+        samples: RowNumber = "hitCount",
+        children: Column = "children",
+        /// In profiles without `children`.
+        parent: RowNumber = "parent",
+    }
+
+    /// Numbers of lines and columns begin at 0.
+    struct CallFrame {
+        name: String = "functionName",
+        url: String = "url",
+        line: RowNumber = "lineNumber",
+        column: RowNumber = "columnNumber",
+    }
+
+    /// What rprof adds to its own exports.
+    struct Origin {
+        event: String = "event",
+        unit: String = "unit",
+        threads: RowNumber = "threads",
+    }
+}
+
 values!(
+    CallNode,
+    CallFrame,
+    Origin,
     Document,
     Meta,
     Library,

@@ -1,5 +1,6 @@
-//! Profiles in JSON: Firefox Profiler and speedscope.
+//! Profiles in JSON: Firefox Profiler, speedscope and V8.
 
+mod cpuprofile;
 mod document;
 mod firefox;
 mod speedscope;
@@ -52,6 +53,8 @@ fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, S
         speedscope::read(document, &mut out)?;
     } else if document.meta.processed.is_some() && document.threads.is_some() {
         firefox::read(document, &mut out)?;
+    } else if !document.nodes.0.is_empty() {
+        cpuprofile::read(document, &mut out)?;
     } else {
         return Err(unknown(document).to_owned());
     }
@@ -62,13 +65,10 @@ fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, S
 fn unknown(document: &Document) -> &'static str {
     if document.meta.version.is_some() {
         "it is Firefox's unprocessed format; load it in profiler.firefox.com and save it from there"
-    } else if !document.nodes.0.is_empty() {
-        "it is a V8 profile (.cpuprofile), an unsupported format; open it in speedscope.app and \
-         export it from there"
     } else if !document.trace_events.0.is_empty() {
         "it is a Chrome trace, which has events but no stack samples"
     } else {
-        "it is neither a Firefox Profiler profile (meta.preprocessedProfileVersion, threads) nor a \
-         speedscope profile ($schema, shared.frames, profiles)"
+        "it is no profile of the Firefox Profiler (meta.preprocessedProfileVersion, threads), of \
+         speedscope ($schema, shared.frames, profiles) or of V8 (nodes, samples)"
     }
 }

@@ -471,14 +471,10 @@ mod tests {
                 "no frame 3",
             ),
             (document(r#"{"type":"other"}"#), "unknown profile type"),
-            ("{\"a\":1}".to_owned(), "neither a Firefox Profiler profile"),
+            ("{\"a\":1}".to_owned(), "no profile of the Firefox Profiler"),
             (
                 r#"{"meta":{"version":30},"threads":[]}"#.to_owned(),
                 "Firefox's unprocessed format",
-            ),
-            (
-                r#"{"nodes":[{"id":1}],"samples":[1]}"#.to_owned(),
-                ".cpuprofile",
             ),
             (r#"{"traceEvents":[{"ph":"B"}]}"#.to_owned(), "Chrome trace"),
         ] {

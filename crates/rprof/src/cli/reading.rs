@@ -280,6 +280,7 @@ pub(crate) struct CollapseArgs {
 ///
 /// The output's file name selects the format: `.pb.gz` for pprof, `go build -pgo`, Pyroscope and
 /// Parca; `.firefox.json.gz` for profiler.firefox.com; `.speedscope.json` for speedscope;
+/// `.cpuprofile` for Chrome's developer tools and VS Code;
 /// `.otlp.pb.gz` for OpenTelemetry; `.folded` for inferno and flamegraph.pl; `.svg` for a browser.
 /// The file contains function, file and line names, so viewers do not need the programs.
 #[derive(Debug, Args)]

@@ -20,6 +20,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".pb.gz", "pprof"),
     (".pprof", "pprof"),
     (".speedscope.json", "speedscope"),
+    (".cpuprofile", "cpuprofile"),
     (".firefox.json.gz", "firefox"),
     (".json.gz", "firefox"),
     (".folded", "folded"),

@@ -91,7 +91,7 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
 /// Returns the failure for a file of unknown format.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
     let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
-        of the Firefox Profiler, speedscope or gperftools";
+        of the Firefox Profiler, speedscope, V8 or gperftools";
     anyhow::anyhow!("{error}, nor {formats}").into()
 }
 

@@ -1,0 +1,353 @@
+//! V8's CPU profiles (`Profiler.Profile` of the Chrome DevTools protocol): a tree of calls, and one
+//! time line of its nodes in microseconds, as `node --cpu-prof` and Chrome write it.
+//!
+//! A sample lasts until the next one, the last one until the end of the profile. Profiles without a
+//! time line have counts of samples.
+
+use rprof_profile::{Frame, FrameId, StackId, ThreadId, WeightUnit};
+use rustc_hash::FxHashMap;
+
+use super::document::{CallFrame, CallNode, Document};
+use super::nanoseconds;
+use super::speedscope::FRAME_WORK;
+use crate::collector::{Collector, Row, UNKNOWN};
+
+/// Microseconds in nanoseconds.
+const MICROSECOND: f64 = 1e3;
+
+/// V8's nodes that are no function.
+const NO_FRAME: &str = "(root)";
+const IDLE: &str = "(idle)";
+
+/// Object of functions of generated code.
+const GENERATED: &str = "[jit]";
+
+pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), String> {
+    let origin = document.rprof.as_deref();
+    let is_time = origin.is_none_or(|origin| origin.unit == "nanoseconds");
+    let has_line = !document.samples.0.is_empty();
+    if !is_time || !has_line {
+        out.without_times();
+    }
+    let unit = match is_time && has_line {
+        true => WeightUnit::Nanoseconds,
+        false => WeightUnit::Samples,
+    };
+    let name = match (origin, has_line) {
+        (Some(origin), _) if !origin.event.is_empty() => origin.event.as_str(),
+        (_, true) => "cpu-clock",
+        (_, false) => "samples",
+    };
+    let mut tree = Tree::new(document, origin.is_some(), out)?;
+    tree.has_threads = origin.is_some_and(|origin| origin.threads.get() > 1);
+    let event = out.event(name, unit);
+    if !has_line {
+        for (at, node) in document.nodes.0.iter().enumerate() {
+            let samples = u64::try_from(node.samples.get()).unwrap_or(0);
+            if samples > 0 {
+                tree.sample(at, event, samples, samples, None, out)?;
+            }
+        }
+        return Ok(());
+    }
+    let (nodes, deltas) = (&document.samples.0, &document.time_deltas.0);
+    if deltas.len() != nodes.len() {
+        return Err(format!(
+            "it has {} samples and {} time differences",
+            nodes.len(),
+            deltas.len()
+        ));
+    }
+    let start = document.start_time.unwrap_or(0.0);
+    let mut now = start + deltas.first().copied().unwrap_or(0.0);
+    for (nth, node) in nodes.iter().enumerate() {
+        let until = match deltas.get(nth + 1) {
+            Some(delta) => now + delta,
+            None => document.end_time.unwrap_or(now),
+        };
+        let at = tree.by_id.get(&node.get()).copied();
+        let at = at.ok_or_else(|| {
+            format!(
+                "sample {nth} is of node {}, which does not exist",
+                node.get()
+            )
+        })?;
+        // Clocks of different CPUs let time go back.
+        let lasts = (until - now).max(0.0);
+        let (weight, time) = match is_time {
+            true => (
+                nanoseconds(lasts, MICROSECOND),
+                Some(nanoseconds(now - start, MICROSECOND)),
+            ),
+            false => (nanoseconds(lasts, 1.0), None),
+        };
+        tree.sample(at, event, 1, weight, time, out)?;
+        now = until;
+    }
+    Ok(())
+}
+
+struct Tree<'d> {
+    nodes: &'d [CallNode],
+    by_id: FxHashMap<i64, usize>,
+    parents: Vec<Option<usize>>,
+    /// Frames and stacks of nodes, once needed.
+    frames: Vec<Option<FrameId>>,
+    stacks: Vec<Option<(Option<ThreadId>, Option<StackId>)>>,
+    is_ours: bool,
+    has_threads: bool,
+}
+
+/// Memory for a node in bytes.
+const NODE_BYTES: usize = 120;
+
+impl<'d> Tree<'d> {
+    fn new(
+        document: &'d Document,
+        is_ours: bool,
+        out: &mut Collector<'_>,
+    ) -> Result<Tree<'d>, String> {
+        let nodes = &document.nodes.0[..];
+        out.hold(nodes.len().saturating_mul(NODE_BYTES))?;
+        let ids = nodes.iter().enumerate();
+        let by_id: FxHashMap<i64, usize> = ids.map(|(at, node)| (node.id.get(), at)).collect();
+        let mut parents = vec![None; nodes.len()];
+        for (at, node) in nodes.iter().enumerate() {
+            if let Some(parent) = by_id
+                .get(&node.parent.get())
+                .filter(|parent| **parent != at)
+            {
+                parents[at] = Some(*parent);
+            }
+            for child in &node.children.0 {
+                let Some(child) = by_id.get(&child.get()) else {
+                    return Err(format!(
+                        "node {} has a child {} that does not exist",
+                        node.id.get(),
+                        child.get()
+                    ));
+                };
+                parents[*child] = Some(at);
+            }
+        }
+        Ok(Tree {
+            nodes,
+            by_id,
+            parents,
+            frames: vec![None; nodes.len()],
+            stacks: vec![None; nodes.len()],
+            is_ours,
+            has_threads: false,
+        })
+    }
+
+    fn sample(
+        &mut self,
+        at: usize,
+        event: usize,
+        samples: u64,
+        weight: u64,
+        time: Option<u64>,
+        out: &mut Collector<'_>,
+    ) -> Result<(), String> {
+        if matches!(&*self.nodes[at].call.name, NO_FRAME | IDLE) {
+            return Ok(());
+        }
+        let (thread, stack) = match self.stacks[at] {
+            Some(known) => known,
+            None => {
+                let made = self.stack(at, out)?;
+                self.stacks[at] = Some(made);
+                made
+            }
+        };
+        out.add(&Row {
+            event,
+            thread,
+            time,
+            stack,
+            samples,
+            weight,
+            ..Row::default()
+        })
+    }
+
+    fn stack(
+        &mut self,
+        leaf: usize,
+        out: &mut Collector<'_>,
+    ) -> Result<(Option<ThreadId>, Option<StackId>), String> {
+        let mut path = Vec::new();
+        let mut at = Some(leaf);
+        while let Some(node) = at {
+            if path.len() == self.nodes.len() {
+                return Err(format!(
+                    "the callers of node {} form a circle",
+                    self.nodes[leaf].id.get()
+                ));
+            }
+            path.push(node);
+            at = self.parents[node];
+        }
+        // Each stack may be one frame deeper than the previous one.
+        out.work(FRAME_WORK * path.len())?;
+        path.reverse();
+        let is_root = |node: &usize| self.nodes[*node].call.name == NO_FRAME;
+        let mut path = &path[usize::from(path.first().is_some_and(is_root))..];
+        let thread = match path {
+            [thread, calls @ ..] if self.has_threads => {
+                path = calls;
+                &*self.nodes[*thread].call.name
+            }
+            _ => "",
+        };
+        let thread = out.thread(None, None, thread, None)?;
+        let mut frames = Vec::with_capacity(path.len());
+        for node in path {
+            let frame = match self.frames[*node] {
+                Some(known) => known,
+                None => {
+                    let made = self.frame(&self.nodes[*node].call, out)?;
+                    self.frames[*node] = Some(made);
+                    made
+                }
+            };
+            frames.push(frame);
+        }
+        Ok((thread, out.stack(&frames)?))
+    }
+
+    fn frame(&self, call: &CallFrame, out: &mut Collector<'_>) -> Result<FrameId, String> {
+        let number = |number: i64| u32::try_from(number.saturating_add(1)).unwrap_or(0);
+        let (line, column) = (number(call.line.get()), number(call.column.get()));
+        let function = match (self.is_ours, &*call.url) {
+            (true, url) => {
+                let object = out.object(if url.is_empty() { UNKNOWN } else { url }, None)?;
+                out.function(&call.name, object)?
+            }
+            // V8's own parts: `(garbage collector)`, `(program)`.
+            (false, "") => {
+                let object = out.object(UNKNOWN, None)?;
+                out.function(&call.name, object)?
+            }
+            // As V8 writes it into perf maps, so that views know its language.
+            (false, url) => {
+                let object = out.object(GENERATED, None)?;
+                out.function(&format!("JS:{} {url}:{line}:{column}", call.name), object)?
+            }
+        };
+        out.frame(Frame {
+            start_line: line,
+            ..Frame::of(function)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rprof_profile::Profile;
+
+    use crate::{ImportOptions, ReadingBudget};
+
+    fn read(text: &str) -> Result<Profile, String> {
+        let options = ImportOptions {
+            columns: true,
+            budget: ReadingBudget::new(64 << 20),
+            ..ImportOptions::default()
+        };
+        super::super::read(&mut text.as_bytes(), Path::new("x.cpuprofile"), &options)
+            .map_err(|error| error.to_string())
+    }
+
+    fn node(id: u32, name: &str, children: &str) -> String {
+        format!(
+            r#"{{"id":{id},"callFrame":{{"functionName":"{name}","scriptId":"5","url":"/x/a.js","lineNumber":1,"columnNumber":4}},"hitCount":1,"children":[{children}]}}"#
+        )
+    }
+
+    /// Returns `stack: samples weight` lines.
+    fn stacks(profile: &Profile) -> Vec<String> {
+        let mut lines: Vec<String> = (profile.aggregated.iter())
+            .map(|entry| {
+                let names: Vec<&str> = (profile.stack(entry.stack))
+                    .map(|id| profile.function(id).name.as_deref().unwrap_or("?"))
+                    .collect();
+                format!("{}: {} {}", names.join(";"), entry.samples, entry.weight)
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn a_sample_lasts_until_the_next() {
+        let root = r#"{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,4]}"#;
+        let idle = r#"{"id":4,"callFrame":{"functionName":"(idle)","url":""}}"#;
+        let nodes = [root, &node(2, "f", "3"), &node(3, "", ""), idle].join(",");
+        // Time goes back once.
+        let text = format!(
+            r#"{{"nodes":[{nodes}],"startTime":1000,"endTime":1100,"samples":[2,3,4,3,1],"timeDeltas":[10,20,30,-5,15]}}"#
+        );
+        let profile = read(&text).unwrap();
+        assert_eq!(
+            stacks(&profile),
+            [
+                "JS:f /x/a.js:2:5: 1 20000",
+                "JS:f /x/a.js:2:5;JS: /x/a.js:2:5: 2 45000"
+            ]
+        );
+        let times = profile.samples.as_ref().unwrap().times().to_vec();
+        assert_eq!(times, [10_000, 30_000, 55_000]);
+    }
+
+    #[test]
+    fn counts_stand_for_a_missing_time_line() {
+        let profile = read(&format!(
+            r#"{{"nodes":[{},{}]}}"#,
+            node(1, "f", "2"),
+            node(2, "g", "")
+        ));
+        let stacks = stacks(&profile.unwrap());
+        assert_eq!(
+            stacks,
+            [
+                "JS:f /x/a.js:2:5: 1 1",
+                "JS:f /x/a.js:2:5;JS:g /x/a.js:2:5: 1 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn damaged_trees_are_refused() {
+        let circle = [node(1, "f", "2"), node(2, "g", "1")].join(",");
+        for (text, wanted) in [
+            (
+                format!(r#"{{"nodes":[{circle}],"samples":[2],"timeDeltas":[0],"endTime":9}}"#),
+                "form a circle",
+            ),
+            (
+                format!(
+                    r#"{{"nodes":[{}],"samples":[1,1],"timeDeltas":[0]}}"#,
+                    node(1, "f", "")
+                ),
+                "2 samples and 1 time differences",
+            ),
+            (
+                format!(
+                    r#"{{"nodes":[{}],"samples":[9],"timeDeltas":[0]}}"#,
+                    node(1, "f", "")
+                ),
+                "node 9, which does not exist",
+            ),
+            (
+                format!(r#"{{"nodes":[{}]}}"#, node(1, "f", "7")),
+                "a child 7 that does not exist",
+            ),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}
