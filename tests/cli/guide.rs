@@ -83,6 +83,12 @@ fn a_first_profile_is_made_as_the_page_says() {
 }
 
 #[test]
+fn a_recording_is_explained_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/explain.md");
+}
+
+#[test]
 fn a_flame_graph_is_drawn_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/flame-graph.md");

@@ -106,9 +106,10 @@ fn commands_fail_where_standard_output_is_closed() {
         .ok();
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "record",
     "report",
+    "explain",
     "flamegraph",
     "html",
     "collapse",

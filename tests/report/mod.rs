@@ -6,6 +6,7 @@ mod by_language;
 mod call_trees;
 mod collapse;
 mod cpuprofile;
+mod explain;
 mod export;
 mod filters;
 mod flamegraph;

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Html(args) => commands::html::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Gate(args) => commands::gate::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
         Command::Collapse(args) => commands::collapse::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Push(args) => commands::push::run(&args),

@@ -11,6 +11,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Look at a recording",
         &[
             "report",
+            "explain",
             "flamegraph",
             "html",
             "annotate",

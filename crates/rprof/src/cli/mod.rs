@@ -27,6 +27,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod elsewhere;
+mod explain;
 mod extras;
 mod filters;
 mod flamegraph;
@@ -58,6 +59,7 @@ pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, Perce
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use flamegraph::FlamegraphArgs;
 pub(crate) use gate::GateArgs;
 pub(crate) use html::HtmlArgs;
@@ -110,6 +112,7 @@ pub(crate) enum Command {
     Html(Box<HtmlArgs>),
     Diff(Box<DiffArgs>),
     Gate(Box<GateArgs>),
+    Explain(ExplainArgs),
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Push(Box<PushArgs>),

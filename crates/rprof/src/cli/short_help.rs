@@ -340,6 +340,18 @@ static SHORT_HELPS: &[ShortHelp] = &[
         ],
     },
     ShortHelp {
+        command: "explain",
+        examples: [
+            ("rprof explain", "perf.data in some sentences"),
+            (
+                "rprof explain --budget 120 x.data",
+                "the most important ones",
+            ),
+            ("rprof explain old.data new.data", "what changed"),
+        ],
+        options: &["input", "budget", "quiet", "event", "comm", "pid", "time"],
+    },
+    ShortHelp {
         command: "collapse",
         examples: [
             ("rprof collapse", "stacks of perf.data"),

@@ -105,6 +105,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "html",
     "diff",
     "gate",
+    "explain",
     "collapse",
     "export",
     "push",

@@ -170,6 +170,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "explain",
+        &[
+            (
+                "The last recording, in at most 200 words:",
+                "rprof explain --budget 200",
+            ),
+            (
+                "What changed from one recording to the next:",
+                "rprof explain old.data new.data",
+            ),
+        ],
+    ),
+    (
         "collapse",
         &[(
             "Compare two recordings with inferno:",

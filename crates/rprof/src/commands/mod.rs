@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod drawing;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod flamegraph;
 pub(crate) mod gate;

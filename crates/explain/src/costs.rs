@@ -1,0 +1,209 @@
+//! Kinds of work, and the functions that they are done for.
+
+use rprof_export::rows::percent;
+use rprof_profile::{FrameId, FunctionId, ObjectKind};
+use rustc_hash::FxHashMap;
+
+use crate::kinds::{KINDS, Kind, Side, syscall};
+use crate::sentence::{Sentence, Topic, quoted};
+use crate::stacks::{Stacks, part_text, share_text};
+
+/// Share of a kind that is worth a sentence, in percent.
+const WORTH: f64 = 5.0;
+
+/// Share of a function that a kind is mostly for, in percent.
+const MOST: f64 = 30.0;
+
+/// Sentences at most.
+const MAX_SENTENCES: usize = 6;
+
+/// What a stack spends its time on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Spent {
+    /// Index in [`KINDS`].
+    Kind(usize),
+    Syscall,
+}
+
+#[derive(Default)]
+struct Cost {
+    weight: u64,
+    /// Weight by the matching function, and by the function that it is done for.
+    functions: FxHashMap<FunctionId, u64>,
+    payers: FxHashMap<FunctionId, u64>,
+    /// Weight by name of the system call.
+    syscalls: FxHashMap<String, u64>,
+}
+
+/// The kinds of work of an event's stacks.
+pub(crate) struct Costs {
+    /// The largest ones.
+    shown: Vec<(Spent, Cost)>,
+    /// What each entry of the profile is spent on.
+    of_entries: Vec<Option<Spent>>,
+}
+
+impl Costs {
+    pub(crate) fn of(stacks: &Stacks<'_>) -> Costs {
+        let mut known: FxHashMap<FunctionId, Option<Spent>> = FxHashMap::default();
+        let mut costs: FxHashMap<Spent, Cost> = FxHashMap::default();
+        let mut of_entries = Vec::new();
+        for entry in stacks.entries() {
+            let frames = stacks.frames(entry);
+            let found = chosen(stacks, &frames, &mut known);
+            of_entries.push(found.map(|(_, spent)| spent));
+            let Some((at, spent)) = found else {
+                continue;
+            };
+            let cost = costs.entry(spent).or_default();
+            cost.weight += entry.weight;
+            let function = stacks.function_of(frames[at]);
+            *cost.functions.entry(function).or_default() += entry.weight;
+            if let Some(payer) = stacks.user_function(&frames[..at]) {
+                *cost.payers.entry(payer).or_default() += entry.weight;
+            }
+            if let (Spent::Syscall, Some(name)) = (spent, syscall_of(stacks, &frames[at..])) {
+                *cost.syscalls.entry(name.to_owned()).or_default() += entry.weight;
+            }
+        }
+        let mut shown: Vec<(Spent, Cost)> = costs.into_iter().collect();
+        shown.retain(|(_, cost)| stacks.share(cost.weight) >= WORTH);
+        shown.sort_by_key(|(spent, cost)| (std::cmp::Reverse(cost.weight), label(*spent)));
+        shown.truncate(MAX_SENTENCES);
+        Costs { shown, of_entries }
+    }
+
+    /// Returns, for each entry of the event, whether a sentence about a kind of work covers it.
+    pub(crate) fn covers(&self) -> impl Iterator<Item = bool> + '_ {
+        let is_shown = |spent: Spent| {
+            let is_detail = matches!(spent, Spent::Kind(kind) if KINDS[kind].is_outlined);
+            !is_detail && self.shown.iter().any(|(shown, _)| *shown == spent)
+        };
+        (self.of_entries.iter()).map(move |spent| spent.is_some_and(is_shown))
+    }
+
+    pub(crate) fn sentences(&self, stacks: &Stacks<'_>) -> Vec<Sentence> {
+        let sentences = self.shown.iter();
+        let sentences = sentences.map(|(spent, cost)| sentence(stacks, *spent, cost));
+        sentences.collect()
+    }
+}
+
+/// Returns the frame that tells the kind of a stack. Page faults and processes count wherever they
+/// happen, and otherwise the outermost function of a kind: what `printf` allocates is formatting.
+fn chosen(
+    stacks: &Stacks<'_>,
+    frames: &[FrameId],
+    known: &mut FxHashMap<FunctionId, Option<Spent>>,
+) -> Option<(usize, Spent)> {
+    let mut first = None;
+    for (at, frame) in frames.iter().enumerate() {
+        let id = stacks.function_of(*frame);
+        let Some(spent) = *known.entry(id).or_insert_with(|| spent(stacks, id)) else {
+            continue;
+        };
+        let kind = match spent {
+            Spent::Kind(kind) => Some(&KINDS[kind]),
+            Spent::Syscall => None,
+        };
+        let is_inlined = || stacks.profile.frame(*frame).inline_depth > 0;
+        if kind.is_some_and(|kind| kind.is_outlined) && is_inlined() {
+            continue;
+        }
+        if kind.is_some_and(|kind| kind.is_first) {
+            return Some((at, spent));
+        }
+        first = first.or(Some((at, spent)));
+    }
+    first
+}
+
+/// Returns the kind of a function by its name and object.
+fn spent(stacks: &Stacks<'_>, id: FunctionId) -> Option<Spent> {
+    let function = stacks.profile.function(id);
+    let name = function.name.as_deref().ok()?;
+    let object = stacks.profile.object(function.object);
+    let is_kernel = object.kind == ObjectKind::Kernel;
+    // Folded stacks have no objects.
+    let is_any = stacks.profile.is_folded;
+    let fits = |kind: &Kind| {
+        (is_any || is_kernel == (kind.side == Side::Kernel)) && kind.has(name, &object.name)
+    };
+    match KINDS.iter().position(fits) {
+        Some(at) => Some(Spent::Kind(at)),
+        None if is_kernel || is_any => syscall(name).map(|_| Spent::Syscall),
+        None => None,
+    }
+}
+
+/// Returns the name of the system call of the kernel's frames.
+fn syscall_of<'p>(stacks: &Stacks<'p>, frames: &[FrameId]) -> Option<&'p str> {
+    let names = frames.iter().filter_map(|frame| {
+        let function = stacks.profile.function(stacks.function_of(*frame));
+        function.name.as_deref().ok()
+    });
+    names.filter_map(syscall).find(|name| !name.is_empty())
+}
+
+fn label(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Kind(at) => KINDS[at].label,
+        Spent::Syscall => "system calls",
+    }
+}
+
+fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
+    let share = stacks.share(cost.weight);
+    let mut functions: Vec<(&FunctionId, &u64)> = cost.functions.iter().collect();
+    functions.sort_by_cached_key(|(id, weight)| (std::cmp::Reverse(**weight), stacks.name(**id)));
+    let noun = stacks.noun();
+    let mut text = format!(
+        "{} of {noun} {} {}",
+        share_text(share),
+        if noun.ends_with('s') { "are" } else { "is" },
+        label(spent)
+    );
+    let details: Vec<String> = match spent {
+        Spent::Kind(_) => (functions.iter().take(3))
+            .map(|(id, _)| stacks.name(**id))
+            .collect(),
+        Spent::Syscall => {
+            let mut names: Vec<(&String, &u64)> = cost.syscalls.iter().collect();
+            names.sort_by_key(|(name, weight)| (std::cmp::Reverse(**weight), name.as_str()));
+            names
+                .iter()
+                .take(3)
+                .map(|(name, _)| (*name).clone())
+                .collect()
+        }
+    };
+    if !details.is_empty() {
+        text += &format!(" ({})", details.join(", "));
+    }
+    let order = |(id, weight): &(&FunctionId, &u64)| (std::cmp::Reverse(**weight), id.0);
+    if let Some((payer, weight)) = cost.payers.iter().min_by_key(order) {
+        let part = percent(*weight, cost.weight);
+        if part >= MOST {
+            text += &format!(", {} for {}", part_text(part), stacks.name(*payer));
+        }
+    }
+    text += ".";
+    if let Spent::Kind(at) = spent
+        && !KINDS[at].remedy.is_empty()
+    {
+        text += &format!(" {}", KINDS[at].remedy);
+    }
+    let first = functions
+        .first()
+        .and_then(|(id, _)| stacks.whole_name(**id));
+    Sentence {
+        topic: Topic::Why,
+        text,
+        command: match first {
+            Some(name) => format!("report --callers {}", quoted(&name)),
+            None => "report -g".to_owned(),
+        },
+        // Before the functions with as much time.
+        importance: share + 100.0,
+    }
+}

@@ -1,0 +1,322 @@
+//! Kinds of work by the names of functions.
+
+use rprof_profile::pattern::matches_name;
+
+/// Which code has a kind's functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    User,
+    Kernel,
+}
+
+/// A kind of work.
+pub(crate) struct Kind {
+    /// What it is, as the object of "is".
+    pub(crate) label: &'static str,
+    pub(crate) side: Side,
+    /// [Patterns](rprof_profile::pattern) of functions, separated by spaces. `?` stands for a space
+    /// in a name.
+    pub(crate) functions: &'static str,
+    /// Patterns of files that do nothing else, likewise.
+    pub(crate) objects: &'static str,
+    /// True if it counts inside of other kinds as well.
+    pub(crate) is_first: bool,
+    /// True if only functions that were not inlined count.
+    pub(crate) is_outlined: bool,
+    /// What usually makes it less; empty if that depends.
+    pub(crate) remedy: &'static str,
+}
+
+impl Kind {
+    /// Returns true if a function is of this kind.
+    pub(crate) fn has(&self, function: &str, object: &str) -> bool {
+        // Versions and internal aliases of a symbol: `memcpy@GLIBC_2.14`, `__GI___strtod_l`.
+        let function = function.split('@').next().unwrap_or(function);
+        let function = function.strip_prefix("__GI_").unwrap_or(function);
+        let has = |patterns: &str, name| {
+            patterns
+                .split(' ')
+                .any(|pattern| matches_name(pattern, name))
+        };
+        has(self.functions, function) || !self.objects.is_empty() && has(self.objects, object)
+    }
+}
+
+const fn kind(label: &'static str, functions: &'static str, remedy: &'static str) -> Kind {
+    Kind {
+        label,
+        side: Side::User,
+        functions,
+        objects: "",
+        is_first: false,
+        is_outlined: false,
+        remedy,
+    }
+}
+
+/// All kinds. The first one with a function counts.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        label: "page faults: memory touched for the first time, or after it was given back",
+        side: Side::Kernel,
+        functions: "asm_exc_page_fault exc_page_fault page_fault do_page_fault el0_da",
+        objects: "",
+        is_first: true,
+        is_outlined: false,
+        remedy: "Memory that is kept and used again needs no further faults.",
+    },
+    Kind {
+        label: "starting and ending processes",
+        side: Side::Kernel,
+        functions: "__x64_sys_execve* __arm64_sys_execve* __x64_sys_exit_group \
+         __arm64_sys_exit_group \
+         do_exit __x64_sys_clone* __x64_sys_vfork __x64_sys_fork __arm64_sys_clone* \
+         __do_sys_clone* kernel_clone ret_from_fork* do_group_exit",
+        objects: "",
+        is_first: true,
+        is_outlined: false,
+        remedy: "",
+    },
+    kind(
+        "the dynamic linker, which loads and links libraries at the start",
+        "_dl_start _dl_start_user dl_main _dl_relocate_object* _dl_map_object* _dl_sysdep_start \
+         _dl_open* dlopen*",
+        "",
+    ),
+    Kind {
+        objects: "*/re/_parser.py */re/_compiler.py */sre_parse.py */sre_compile.py",
+        ..kind(
+            "compiling regular expressions",
+            "regcomp re_compile* pcre_compile* pcre2_compile* regex::builders::* \
+         regex::regex::string::Regex::new regex_automata::meta::regex::Builder::* regex_syntax::* \
+         std::__detail::_Compiler* std::__cxx11::basic_regex<* std::basic_regex<* regexp.Compile* \
+         regexp.MustCompile* regexp/syntax.* java.util.regex.Pattern.compile*",
+            "Compile them once, outside of the loop.",
+        )
+    },
+    Kind {
+        objects: "*/logging/__init__.py */logging/handlers.py */libspdlog.so* */liblog4cplus*",
+        ..kind(
+            "logging",
+            "log.Print* log.(*Logger)* spdlog::* log::__private_api::* tracing_subscriber::* \
+         env_logger::* org.apache.logging.* ch.qos.logback.* java.util.logging.*",
+            "",
+        )
+    },
+    kind(
+        "throwing and catching exceptions",
+        "_Unwind_RaiseException* _Unwind_Resume* __cxa_throw _Unwind_ForcedUnwind* \
+         _Unwind_Backtrace*",
+        "",
+    ),
+    kind(
+        "formatting and writing text",
+        "printf fprintf vprintf vfprintf* snprintf sprintf vsnprintf* __printf* __vfprintf* \
+         __fprintf* __snprintf* __sprintf* __vsnprintf* ___snprintf* ___fprintf* ___printf* puts \
+         fputs _IO_puts _IO_fputs fwrite _IO_fwrite fflush _IO_fflush core::fmt::* \
+         alloc::fmt::format* std::io::stdio::_print std::io::stdio::_eprint std::ostream::* \
+         std::basic_ostream<* std::operator<<* std::__ostream_insert* std::endl* fmt.Fprint* \
+         fmt.Print* fmt.Sprint* print?(*",
+        "",
+    ),
+    kind(
+        "memory allocation",
+        "malloc free calloc realloc __libc_malloc* __libc_free* __libc_calloc* __libc_realloc* \
+         _int_malloc _int_free* _int_realloc cfree malloc_consolidate posix_memalign \
+         aligned_alloc operator?new* operator?delete* _Znwm _ZdlPv* __rust_alloc* __rust_dealloc* \
+         __rust_realloc* __rdl_* __rustc::__rust_* __rustc::__rdl_* std::alloc::* alloc::alloc::* \
+         je_malloc* je_free* je_calloc* je_realloc* je_sdallocx* mi_malloc* mi_free* mi_calloc* \
+         mi_realloc* mi_heap_* tc_malloc* g_malloc* g_free runtime.mallocgc* runtime.newobject \
+         runtime.makeslice runtime.growslice",
+        "",
+    ),
+    kind(
+        "garbage collection",
+        "runtime.gcBgMarkWorker* runtime.bgsweep* runtime.gcAssistAlloc* gc_collect_main \
+         gc_collect* v8::internal::Heap::CollectGarbage* GCTaskThread::* G1CollectedHeap::* \
+         PSParallelCompact::*",
+        "",
+    ),
+    kind(
+        "locks",
+        "pthread_mutex_lock ___pthread_mutex_lock __pthread_mutex_lock* pthread_mutex_unlock \
+         __pthread_mutex_unlock* ___pthread_mutex_unlock* __lll_lock_wait* lll_mutex_lock* \
+         pthread_rwlock_* ___pthread_rwlock_* __pthread_rwlock* pthread_spin_lock \
+         __pthread_spin_lock* std::mutex::lock* std::sys::sync::mutex::* parking_lot* \
+         sync.(*Mutex).* runtime.lock2 sem_wait sem_post __new_sem_* pthread_cond_* \
+         ___pthread_cond_* __pthread_cond_*",
+        "",
+    ),
+    kind(
+        "yielding the CPU again and again",
+        "sched_yield __sched_yield std::thread::yield_now* runtime.Gosched std::hint::spin_loop*",
+        "",
+    ),
+    kind(
+        "asking for the time",
+        "clock_gettime __clock_gettime* __vdso_clock_gettime gettimeofday __gettimeofday* \
+         __vdso_gettimeofday std::chrono::*::now* std::time::Instant::now \
+         std::time::SystemTime::now time.Now localtime* __localtime* __tz_convert mktime \
+         strftime* __strftime*",
+        "",
+    ),
+    kind(
+        "sorting",
+        "qsort qsort_r __qsort* msort_with_tmp* std::sort<* std::__sort<* std::__introsort_loop<* \
+         std::stable_sort<* core::slice::sort::* alloc::slice::<impl*sort* sort.* slices.*sort*",
+        "",
+    ),
+    kind(
+        "copying memory",
+        "memcpy memmove __memcpy* __memmove* runtime.memmove mempcpy \
+         __mempcpy* strcpy* __strcpy* strcat* __strcat* strdup __strdup strncpy* __strncpy*",
+        "",
+    ),
+    kind(
+        "setting memory",
+        "memset __memset* bzero explicit_bzero runtime.memclr*",
+        "",
+    ),
+    kind(
+        "scanning or comparing strings",
+        "strlen __strlen* strnlen* __strnlen* strcmp __strcmp* strncmp __strncmp* strcasecmp* \
+         __strcasecmp* memcmp __memcmp* bcmp strchr* __strchr* strrchr* __strrchr* memchr \
+         __memchr* strstr __strstr* strtok* __strtok* strspn* __strspn* strcspn* __strcspn* \
+         strpbrk* __strpbrk* memmem* __memmem*",
+        "",
+    ),
+    kind(
+        "reading numbers from text",
+        "strtol* __strtol* ____strtol* strtoul* strtod* __strtod* ____strtod* strtof* atoi atol \
+         atof sscanf* __sscanf* __isoc99_sscanf* __isoc23_* vsscanf* __vfscanf* _IO_vfscanf* \
+         core::num::dec2flt*",
+        "",
+    ),
+    kind(
+        "random numbers",
+        "rand random __random* rand_r lrand48* std::mersenne_twister_engine<* rand::* \
+         rand_chacha::*",
+        "",
+    ),
+    Kind {
+        label: "mathematical functions of the C library",
+        side: Side::User,
+        functions: "__ieee754_* __sin_fma* __cos_fma* __exp_fma* __log_fma* __pow_fma*",
+        objects: "*/libm.so* */libm-* */libmvec.so*",
+        is_first: false,
+        is_outlined: false,
+        remedy: "",
+    },
+    Kind {
+        label: "compression",
+        side: Side::User,
+        functions: "deflate deflate_fast deflate_slow deflate_stored inflate inflate_fast \
+         inflate_table ZSTD_* LZ4_* lzma_* BZ2_* compress/*.*",
+        objects: "*/libz.so* */libzstd.so* */liblz4.so* */liblzma.so* */libbz2.so* */libbrotli*",
+        is_first: false,
+        is_outlined: false,
+        remedy: "",
+    },
+    Kind {
+        label: "cryptography",
+        side: Side::User,
+        functions: "sha256_* sha512_* SHA256_* SHA512_* AES_* crypto/*.*",
+        objects: "*/libcrypto.so* */libssl.so* */libgcrypt.so* */libgnutls.so* */libsodium.so* \
+         */libcrypt.so*",
+        is_first: false,
+        is_outlined: false,
+        remedy: "",
+    },
+    Kind {
+        label: "small functions that an optimizing compiler inlines: the code is built without optimization",
+        side: Side::User,
+        functions: "std::vector<*>::operator[]* std::vector<*>::size* std::vector<*>::begin* \
+         std::vector<*>::end* std::array<*>::operator[]* std::array<*>::size* \
+         __gnu_cxx::__normal_iterator<* bool?__gnu_cxx::operator!=* __gnu_cxx::operator!=* \
+         bool?__gnu_cxx::operator==* std::forward<* std::move<* std::unique_ptr<*>::operator* \
+         core::iter::range::<impl?* <core::ops::range::Range<* core::slice::index::<impl?* \
+         <core::slice::iter::Iter<* core::num::<impl?* <alloc::vec::Vec<*>?as?core::ops::index* \
+         <usize?as?core::slice::index* <I?as?core::iter::traits::collect::IntoIterator>* \
+         core::iter::range::*",
+        objects: "",
+        is_first: false,
+        is_outlined: true,
+        remedy: "",
+    },
+];
+
+/// Returns the name of a system call by a kernel function for it; empty for the entry of all.
+pub(crate) fn syscall(function: &str) -> Option<&str> {
+    const PREFIXES: [&str; 9] = [
+        "__x64_sys_",
+        "__arm64_sys_",
+        "__ia32_compat_sys_",
+        "__ia32_sys_",
+        "__se_sys_",
+        "__do_sys_",
+        "ksys_",
+        "do_sys_",
+        "vfs_",
+    ];
+    const ENTRIES: [&str; 4] = [
+        "do_syscall_64",
+        "entry_SYSCALL_64*",
+        "do_el0_svc",
+        "do_int80_*",
+    ];
+    if ENTRIES.iter().any(|entry| matches_name(entry, function)) {
+        return Some("");
+    }
+    PREFIXES
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(function: &str) -> Option<&'static str> {
+        KINDS
+            .iter()
+            .find(|kind| kind.has(function, "/x/app"))
+            .map(|kind| kind.label)
+    }
+
+    #[test]
+    fn functions_have_one_kind() {
+        for (function, wanted) in [
+            ("malloc", "memory allocation"),
+            ("operator new(unsigned long)", "memory allocation"),
+            ("__memmove_avx_unaligned_erms", "copying memory"),
+            ("memcpy@GLIBC_2.14", "copying memory"),
+            ("__strlen_avx2", "scanning or comparing strings"),
+            ("regcomp", "compiling regular expressions"),
+            ("vfprintf", "formatting and writing text"),
+        ] {
+            assert_eq!(label(function), Some(wanted), "{function}");
+        }
+        for other in [
+            "main",
+            "mallocator",
+            "freeze",
+            "sort_of",
+            "my_memcpy",
+            "logic",
+        ] {
+            assert_eq!(label(other), None, "{other}");
+        }
+        assert_eq!(syscall("__x64_sys_read"), Some("read"));
+        assert_eq!(syscall("ksys_read"), Some("read"));
+        assert_eq!(syscall("do_syscall_64"), Some(""));
+        assert_eq!(syscall("read_zero"), None);
+    }
+
+    #[test]
+    fn libraries_are_known_by_their_file() {
+        let kind = KINDS
+            .iter()
+            .find(|kind| kind.has("anything", "/usr/lib/libz.so.1.2.13"));
+        assert_eq!(kind.map(|kind| kind.label), Some("compression"));
+    }
+}

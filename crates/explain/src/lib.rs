@@ -1,0 +1,67 @@
+//! Explains a [`Profile`] in a few sentences: what was measured, where the time is, what kind of
+//! work it is, and what the threads did at the same time.
+//!
+//! The text is for people in a hurry, logs of CI, and language models. It is deterministic, and
+//! every sentence has its number and the command that shows it. A sentence states what the samples
+//! say, never a guess about the program's purpose.
+//!
+//! | module | sentences about |
+//! |---|---|
+//! | `measured` | samples, duration, losses, incomplete stacks |
+//! | `places` | objects, functions, source lines |
+//! | `costs` | kinds of work: allocation, copying, page faults, system calls, … |
+//! | `threads` | phases in which a single thread ran, processes |
+//! | `waits` | waits by reason |
+//! | `changes` | functions that changed between two recordings |
+//!
+//! # Examples
+//! ```
+//! use rprof_profile::{Filter, folded};
+//!
+//! let text = "main;parse;malloc;_int_malloc 30\nmain;parse 10";
+//! let profile = folded::read(text.as_bytes(), "x".as_ref(), &Filter::default())?;
+//! let text = rprof_explain::explain(&profile, "x.folded").within(400);
+//! assert!(text.contains("75% of the samples are memory allocation"));
+//! assert!(text.contains("all of it for parse"));
+//! # Ok::<(), folded::FoldedError>(())
+//! ```
+
+mod changes;
+mod costs;
+mod kinds;
+mod measured;
+mod places;
+mod sentence;
+mod stacks;
+mod threads;
+mod waits;
+
+use rprof_profile::Profile;
+use rprof_profile::compare::ProfileDiff;
+
+pub use sentence::{Explanation, Sentence, Topic};
+
+/// Explains a profile. `input` is the file, as the commands of the sentences name it; empty for the
+/// default file.
+///
+/// A profile with times of samples ([`Profile::streams`]) has sentences about phases, and one with
+/// lines ([`Profile::frame`]) has sentences about source lines.
+pub fn explain(profile: &Profile, input: &str) -> Explanation {
+    let mut sentences = Vec::new();
+    sentences.extend(measured::sentences(profile));
+    if let Some(stacks) = stacks::Stacks::of_cpu(profile) {
+        let costs = costs::Costs::of(&stacks);
+        sentences.extend(places::sentences(&stacks, &costs));
+        sentences.extend(costs.sentences(&stacks));
+        sentences.extend(threads::sentences(&stacks));
+    }
+    sentences.extend(waits::sentences(profile));
+    Explanation::new(sentences, input)
+}
+
+/// Explains a comparison. `files` are the two inputs, as the command names them.
+pub fn explain_change(diff: &ProfileDiff, files: [&str; 2]) -> Explanation {
+    let [old, new] = files.map(sentence::quoted);
+    let sentences = changes::sentences(diff, &format!("diff {old} {new}"));
+    Explanation::new(sentences, "")
+}

@@ -1,0 +1,94 @@
+//! What was measured, and how far to trust it.
+
+use std::time::Duration;
+
+use rprof_export::names::CleanNames;
+use rprof_export::rows::percent;
+use rprof_profile::Profile;
+use rprof_profile::waits::is_of_waits;
+
+use crate::sentence::{Sentence, Topic};
+use crate::stacks::{share_text, time_text};
+
+/// Losses and incomplete stacks below this share are no reason to doubt, in percent.
+const DOUBTFUL: f64 = 1.0;
+
+/// Share of the time without a running thread that is worth a sentence, in percent.
+const IDLE: f64 = 20.0;
+
+pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
+    let quality = &profile.quality;
+    let mut found = Vec::new();
+    let mut add = |text: String, command: &str, importance: f64| {
+        found.push(Sentence {
+            topic: Topic::Measured,
+            text,
+            command: command.to_owned(),
+            importance,
+        });
+    };
+    if let Some(event) = profile.main_event() {
+        let samples = profile.events[event].samples;
+        let names = CleanNames::new(profile);
+        let mut text = format!("{samples} samples of {}", names.event(event));
+        if let Some((first, last)) = profile.time.filter(|(first, last)| last > first) {
+            text += &format!(" in {}", time_text(last - first));
+        }
+        if let Some(time) = &quality.cpu_time {
+            let used = u64::try_from(time.used.as_nanos()).unwrap_or(u64::MAX);
+            text += &format!("; the program used {} of CPU time", time_text(used));
+        }
+        if samples < 100 {
+            text += ": too few for shares below 10%; record for longer, or with a higher -F";
+        }
+        add(text + ".", "header", 1000.0);
+    }
+    let all = quality
+        .lost
+        .saturating_add(quality.recorded.max(quality.stacks.total));
+    let lost = percent(quality.lost, all);
+    if lost >= DOUBTFUL {
+        let text = format!(
+            "{} of the samples are lost, so amounts are too low.",
+            share_text(lost)
+        );
+        add(text, "report", 900.0);
+    }
+    let complete = 100.0 * quality.complete_share();
+    if profile.has_callchains && quality.stacks.total > 0 && complete <= 100.0 - DOUBTFUL {
+        let text = format!(
+            "{} of the stacks reach their root; callers of the others are unknown beyond a point.",
+            share_text(complete)
+        );
+        add(text, "report", 800.0);
+    }
+    if quality.damaged {
+        let text = "Part of the recording is missing or unreadable, so amounts are too low.";
+        add(text.to_owned(), "report", 900.0);
+    }
+    let has_waits =
+        (profile.events.iter()).any(|event| is_of_waits(&event.name) && event.samples > 0);
+    if let Some(time) = quality.cpu_time.as_ref().filter(|_| !has_waits)
+        && let (Some(wall), Some(off)) = (time.wall, time.off_cpu())
+    {
+        let share = |part: Duration| 100.0 * part.as_secs_f64() / wall.as_secs_f64().max(1e-9);
+        let (asleep, waiting) = (share(off.asleep), share(off.waiting));
+        if asleep >= IDLE {
+            let text = format!(
+                "For {} of the time all threads slept, and CPU time does not show what they waited \
+                 for: record with --off-cpu.",
+                share_text(asleep)
+            );
+            add(text, "report", 700.0 + asleep);
+        }
+        if waiting >= IDLE {
+            let text = format!(
+                "For {} of the time the program could run but had no CPU: other programs used them, \
+                 or its control group has a quota.",
+                share_text(waiting)
+            );
+            add(text, "report", 600.0 + waiting);
+        }
+    }
+    found
+}

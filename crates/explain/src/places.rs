@@ -1,0 +1,140 @@
+//! Objects, functions and source lines with most of the time.
+
+use rprof_export::names::CleanNames;
+use rprof_export::rows::percent;
+use rprof_profile::{FunctionId, Line, ObjectId};
+use rustc_hash::FxHashMap;
+
+use crate::costs::Costs;
+use crate::sentence::{Sentence, Topic, quoted};
+use crate::stacks::{Stacks, part_text, share_text};
+
+/// Functions in the text.
+const MAX_FUNCTIONS: usize = 5;
+
+/// Share of a function that is worth a sentence, in percent.
+const WORTH: f64 = 5.0;
+
+/// Share of a caller or line that stands for all, in percent.
+const MOST: f64 = 50.0;
+
+#[derive(Default)]
+struct Function {
+    own: u64,
+    /// Own weight that no sentence about a kind of work covers.
+    uncovered: u64,
+    /// Own weight by line, and by the next outer function that the user wrote.
+    lines: FxHashMap<Line, u64>,
+    callers: FxHashMap<FunctionId, u64>,
+}
+
+pub(crate) fn sentences(stacks: &Stacks<'_>, costs: &Costs) -> Vec<Sentence> {
+    let mut objects: FxHashMap<ObjectId, u64> = FxHashMap::default();
+    let mut functions: FxHashMap<FunctionId, Function> = FxHashMap::default();
+    for (entry, is_covered) in stacks.entries().zip(costs.covers()) {
+        let frames = stacks.frames(entry);
+        let Some(leaf) = frames.last().map(|frame| stacks.profile.frame(*frame)) else {
+            continue;
+        };
+        let object = stacks.profile.function(leaf.function).object;
+        *objects.entry(object).or_default() += entry.weight;
+        let own = functions.entry(leaf.function).or_default();
+        own.own += entry.weight;
+        own.uncovered += if is_covered { 0 } else { entry.weight };
+        if let Some(line) = leaf.line.filter(|line| line.line > 0) {
+            *own.lines.entry(line).or_default() += entry.weight;
+        }
+        let callers = frames
+            .iter()
+            .rposition(|frame| stacks.function_of(*frame) != leaf.function);
+        let callers = &frames[..callers.map_or(0, |last| last + 1)];
+        if let Some(caller) = stacks.user_function(callers) {
+            *own.callers.entry(caller).or_default() += entry.weight;
+        }
+    }
+    let objects = of_objects(stacks, &objects);
+    let functions = of_functions(stacks, &functions);
+    objects.into_iter().chain(functions).collect()
+}
+
+fn of_objects(stacks: &Stacks<'_>, objects: &FxHashMap<ObjectId, u64>) -> Option<Sentence> {
+    let names = CleanNames::new(stacks.profile);
+    let mut rows: Vec<(u64, String)> = (objects.iter())
+        .map(|(id, weight)| (*weight, names.object(*id).into_owned()))
+        .collect();
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let worth = rows
+        .iter()
+        .filter(|(weight, _)| stacks.share(*weight) >= WORTH);
+    let parts: Vec<String> = worth
+        .take(3)
+        .map(|(weight, name)| format!("{} in {name}", share_text(stacks.share(*weight))))
+        .collect();
+    (!parts.is_empty() && !stacks.profile.is_folded).then(|| Sentence {
+        topic: Topic::Where,
+        text: format!("{} by object: {}.", of_all(stacks), parts.join(", ")),
+        command: "report --no-children --sort dso".to_owned(),
+        importance: 500.0,
+    })
+}
+
+fn of_all(stacks: &Stacks<'_>) -> String {
+    let noun = stacks.noun();
+    format!("T{}", &noun[1..])
+}
+
+fn of_functions(stacks: &Stacks<'_>, functions: &FxHashMap<FunctionId, Function>) -> Vec<Sentence> {
+    let mut rows: Vec<(&FunctionId, &Function)> = functions
+        .iter()
+        .filter(|(_, function)| stacks.share(function.uncovered) >= WORTH)
+        .collect();
+    rows.sort_by_cached_key(|(id, function)| (std::cmp::Reverse(function.own), stacks.name(**id)));
+    rows.truncate(MAX_FUNCTIONS);
+    rows.into_iter()
+        .map(|(id, function)| of_function(stacks, *id, function))
+        .collect()
+}
+
+fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sentence {
+    let share = stacks.share(function.own);
+    let mut text = format!(
+        "{} of {} is in {} itself",
+        share_text(share),
+        stacks.noun(),
+        stacks.name(id)
+    );
+    let heaviest = |part: &u64| percent(*part, function.own);
+    if let Some((line, weight)) = most(&function.lines, |line| (line.file.0, line.line))
+        && heaviest(&weight) >= MOST
+    {
+        let place = CleanNames::new(stacks.profile).line(line.file, line.line);
+        text += &format!(", {} at {place}", part_text(heaviest(&weight)));
+    }
+    if let Some((caller, weight)) = most(&function.callers, |id| id.0)
+        && heaviest(&weight) >= MOST
+    {
+        let part = part_text(heaviest(&weight));
+        text += &format!(", {part} for {}", stacks.name(caller));
+    }
+    let has_code = stacks.profile.function(id).source.is_none() && !stacks.profile.is_folded;
+    let command = match stacks.whole_name(id) {
+        Some(name) if name.starts_with('[') => "report -g".to_owned(),
+        Some(name) if has_code && !stacks.is_library(id) => format!("annotate {}", quoted(&name)),
+        Some(name) => format!("report --callers {}", quoted(&name)),
+        None => "report -g".to_owned(),
+    };
+    Sentence {
+        topic: Topic::Where,
+        text: text + ".",
+        command,
+        importance: share,
+    }
+}
+
+/// Returns the entry with most weight; of equal ones the first by a key.
+fn most<T: Copy, K: Ord>(of: &FxHashMap<T, u64>, key: impl Fn(&T) -> K) -> Option<(T, u64)> {
+    let order = |(item, weight): &(&T, &u64)| (std::cmp::Reverse(**weight), key(item));
+    of.iter()
+        .min_by_key(order)
+        .map(|(item, weight)| (*item, *weight))
+}

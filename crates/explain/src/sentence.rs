@@ -1,0 +1,170 @@
+//! [`Explanation`]: sentences in order, cut to a number of words.
+
+use std::fmt::Write;
+
+/// What a sentence is about. The order is that of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Topic {
+    /// What was measured, and how far to trust it.
+    Measured,
+    /// What changed between two recordings.
+    Changed,
+    /// Where the time is.
+    Where,
+    /// What kind of work it is.
+    Why,
+    /// What the threads did at the same time.
+    Threads,
+    /// What the threads waited for.
+    Waits,
+}
+
+impl Topic {
+    /// Returns the heading.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Topic::Measured => "Measured",
+            Topic::Changed => "Changed",
+            Topic::Where => "Where",
+            Topic::Why => "Why",
+            Topic::Threads => "Threads",
+            Topic::Waits => "Waits",
+        }
+    }
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sentence {
+    /// What it is about.
+    pub topic: Topic,
+    /// The statement, with its number.
+    pub text: String,
+    /// Arguments of `rprof` that show the number, without the input: `report --sort object`.
+    pub command: String,
+    /// Share of the time that it explains, from 0 to 100. Sentences with a small one are left out
+    /// first.
+    pub importance: f64,
+}
+
+/// Sentences about a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    sentences: Vec<Sentence>,
+    input: String,
+}
+
+impl Explanation {
+    pub(crate) fn new(mut sentences: Vec<Sentence>, input: &str) -> Explanation {
+        sentences
+            .sort_by(|a, b| (a.topic.cmp(&b.topic)).then(b.importance.total_cmp(&a.importance)));
+        Explanation {
+            sentences,
+            input: input.to_owned(),
+        }
+    }
+
+    /// Returns all sentences, by topic, the most important ones first.
+    pub fn sentences(&self) -> &[Sentence] {
+        &self.sentences
+    }
+
+    /// Returns the command of a sentence, as one types it.
+    pub fn command(&self, sentence: &Sentence) -> String {
+        let input = match self.input.is_empty() {
+            true => String::new(),
+            false => format!(" -i {}", quoted(&self.input)),
+        };
+        format!("rprof {}{input}", sentence.command)
+    }
+
+    /// Returns the text with at most this number of words. The least important sentences are left
+    /// out, and the last line counts them. At least one sentence remains.
+    pub fn within(&self, words: usize) -> String {
+        let mut order: Vec<usize> = (0..self.sentences.len()).collect();
+        order.sort_by(|a, b| {
+            let importance = |at: &usize| self.sentences[*at].importance;
+            importance(b).total_cmp(&importance(a)).then(a.cmp(b))
+        });
+        let mut shown = vec![false; self.sentences.len()];
+        let mut left = words;
+        for (nth, at) in order.into_iter().enumerate() {
+            let sentence = &self.sentences[at];
+            let size = count_words(&sentence.text) + count_words(&self.command(sentence)) + 1;
+            if size <= left || nth == 0 {
+                shown[at] = true;
+                left = left.saturating_sub(size);
+            }
+        }
+        let mut text = String::new();
+        let mut topic = None;
+        let chosen = self.sentences.iter().zip(&shown);
+        for (sentence, _) in chosen.filter(|(_, shown)| **shown) {
+            if topic != Some(sentence.topic) {
+                let break_ = if topic.is_some() { "\n" } else { "" };
+                let _ = writeln!(text, "{break_}{}", sentence.topic.heading());
+                topic = Some(sentence.topic);
+            }
+            let _ = writeln!(text, "- {}", sentence.text);
+            let _ = writeln!(text, "    {}", self.command(sentence));
+        }
+        let rest = shown.iter().filter(|shown| !**shown).count();
+        if rest > 0 {
+            let _ = writeln!(text, "\n{rest} more with a larger --budget");
+        }
+        text
+    }
+}
+
+fn count_words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// Returns a word of a command, quoted for a shell if necessary.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(topic: Topic, text: &str, importance: f64) -> Sentence {
+        Sentence {
+            topic,
+            text: text.to_owned(),
+            command: "report".to_owned(),
+            importance,
+        }
+    }
+
+    #[test]
+    fn sentences_of_little_weight_are_left_out_first() {
+        let sentences = vec![
+            sentence(Topic::Why, "seven words are in this one here", 10.0),
+            sentence(Topic::Where, "one two three", 50.0),
+            sentence(Topic::Measured, "first", 100.0),
+        ];
+        let explanation = Explanation::new(sentences, "a b.data");
+        let text = explanation.within(17);
+        assert_eq!(
+            text,
+            "Measured\n- first\n    rprof report -i 'a b.data'\n\nWhere\n- one two three\n    rprof report -i 'a b.data'\n\n1 more with a larger --budget\n"
+        );
+        assert!(explanation.within(0).contains("first"));
+        assert!(explanation.within(400).contains("seven words"));
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("std::sort"), "std::sort");
+        assert_eq!(quoted("f(int)"), "'f(int)'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,230 @@
+//! Phases in which a single thread ran although there are several, and short processes.
+
+use rprof_export::names::CleanNames;
+use rprof_profile::{FunctionId, ThreadId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::sentence::{Sentence, Topic, quoted};
+use crate::stacks::{Stacks, part_text, share_text, time_text};
+
+/// Intervals of the recording.
+const INTERVALS: u64 = 100;
+
+/// Samples of an interval, on average, below which it says nothing about the number of threads.
+const MIN_SAMPLES: u64 = 4;
+
+/// Share of the time that is worth a sentence, in percent.
+const WORTH: f64 = 20.0;
+
+/// Processes that are worth a sentence.
+const MANY_PROCESSES: usize = 20;
+
+#[derive(Clone, Default)]
+struct Interval {
+    threads: FxHashMap<ThreadId, u64>,
+    functions: FxHashMap<FunctionId, u64>,
+    samples: u64,
+}
+
+pub(crate) fn sentences(stacks: &Stacks<'_>) -> Vec<Sentence> {
+    let mut found: Vec<Sentence> = processes(stacks).into_iter().collect();
+    found.extend(single(stacks));
+    found
+}
+
+/// Counts processes, if they are many and short.
+fn processes(stacks: &Stacks<'_>) -> Option<Sentence> {
+    let mut weights: FxHashMap<i32, u64> = FxHashMap::default();
+    for entry in stacks.entries() {
+        let pid = stacks.profile.thread(entry.thread).pid?;
+        *weights.entry(pid).or_default() += entry.weight;
+    }
+    let is_time = stacks.noun() == "the CPU time";
+    if weights.len() < MANY_PROCESSES || !is_time {
+        return None;
+    }
+    let mean = stacks.whole / weights.len() as u64;
+    Some(Sentence {
+        topic: Topic::Threads,
+        text: format!(
+            "{} processes have samples, with {} of CPU time each on average.",
+            weights.len(),
+            time_text(mean)
+        ),
+        command: "report --no-children --sort pid".to_owned(),
+        importance: 90.0,
+    })
+}
+
+fn heaviest_process(stacks: &Stacks<'_>) -> Option<i32> {
+    let mut weights: FxHashMap<Option<i32>, u64> = FxHashMap::default();
+    for entry in stacks.entries() {
+        let pid = stacks.profile.thread(entry.thread).pid;
+        *weights.entry(pid).or_default() += entry.weight;
+    }
+    let order = |(pid, weight): &(&Option<i32>, &u64)| (std::cmp::Reverse(**weight), **pid);
+    *weights.iter().min_by_key(order)?.0
+}
+
+/// Finds the time in which one thread of the heaviest process ran alone, if others ran at other times.
+fn single(stacks: &Stacks<'_>) -> Option<Sentence> {
+    let profile = stacks.profile;
+    let streams = profile.streams.as_ref()?;
+    let (first, last) = profile.time?;
+    let length = (last.saturating_sub(first) / INTERVALS).max(1);
+    let heaviest = heaviest_process(stacks);
+    let mut intervals = vec![Interval::default(); INTERVALS as usize];
+    let mut samples = 0u64;
+    for sample in streams.iter() {
+        let entry = profile.aggregated.get(sample.entry as usize)?;
+        if entry.event != stacks.event || profile.thread(entry.thread).pid != heaviest {
+            continue;
+        }
+        let at = sample.time.saturating_sub(first) / length;
+        let interval = &mut intervals[at.min(INTERVALS - 1) as usize];
+        *interval.threads.entry(entry.thread).or_default() += sample.weight;
+        interval.samples += 1;
+        samples += 1;
+        let user = profile
+            .stack(entry.stack)
+            .rev()
+            .find(|id| !stacks.is_library(*id));
+        if let Some(function) = user {
+            *interval.functions.entry(function).or_default() += sample.weight;
+        }
+    }
+    if samples < INTERVALS * MIN_SAMPLES {
+        return None;
+    }
+    // A thread ran in an interval if it used a tenth of it.
+    let running = |interval: &Interval| {
+        (interval.threads.iter())
+            .filter(|(_, weight)| **weight * 10 >= length)
+            .map(|(thread, _)| *thread)
+            .collect::<FxHashSet<ThreadId>>()
+    };
+    let most = intervals
+        .iter()
+        .map(|interval| running(interval).len())
+        .max()?;
+    let parallel = intervals
+        .iter()
+        .filter(|interval| running(interval).len() > 1)
+        .count();
+    if most < 2 || parallel < 5 {
+        return None;
+    }
+    let mut alone: FxHashMap<ThreadId, u64> = FxHashMap::default();
+    let mut functions: FxHashMap<FunctionId, u64> = FxHashMap::default();
+    let mut count = 0u64;
+    for interval in &intervals {
+        let threads = running(interval);
+        if let (1, Some(thread)) = (threads.len(), threads.iter().next()) {
+            count += 1;
+            *alone.entry(*thread).or_default() += 1;
+            for (function, weight) in &interval.functions {
+                *functions.entry(*function).or_default() += weight;
+            }
+        }
+    }
+    let share = 100.0 * count as f64 / INTERVALS as f64;
+    if share < WORTH {
+        return None;
+    }
+    let thread = alone
+        .iter()
+        .min_by_key(|(id, count)| (std::cmp::Reverse(**count), id.0))?
+        .0;
+    let comm = CleanNames::new(profile).comm(profile.thread(*thread).comm);
+    let mut text = format!(
+        "For {} of {} only one thread ran ({comm}), and up to {most} at other times",
+        share_text(share),
+        time_text(last - first)
+    );
+    let whole: u64 = functions.values().sum();
+    let function = functions
+        .iter()
+        .min_by_key(|(id, weight)| (std::cmp::Reverse(**weight), id.0));
+    if let Some((function, weight)) = function {
+        let part = 100.0 * *weight as f64 / whole.max(1) as f64;
+        text += &format!(
+            "; it spent {} in {}",
+            part_text(part),
+            stacks.name(*function)
+        );
+    }
+    Some(Sentence {
+        topic: Topic::Threads,
+        text: text + ".",
+        command: format!("report --no-children --comm {}", quoted(&comm)),
+        importance: 100.0 + share,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rprof_profile::{Profile, ProfileBuilder, Sample, Thread, WeightUnit};
+
+    use super::*;
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    /// Returns a second in which `main` runs, and `worker` for the last part of it.
+    fn profile(alone: u64) -> Profile {
+        let mut builder = ProfileBuilder::new().streams(true);
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let object = builder.intern_object("/bin/app");
+        let prepare = builder.intern_function(Ok("prepare"), object);
+        let compute = builder.intern_function(Ok("compute"), object);
+        let stacks = [prepare, compute].map(|id| builder.intern_stack(&[id]));
+        let threads = ["main", "worker"].map(|name| {
+            let comm = builder.intern_comm(name);
+            builder.intern_thread(Thread {
+                pid: Some(7),
+                tid: Some(if name == "main" { 7 } else { 8 }),
+                comm,
+                process_comm: None,
+            })
+        });
+        for time in 0..1000 {
+            for (nth, thread) in threads.into_iter().enumerate() {
+                if nth == 1 && time < alone {
+                    continue;
+                }
+                builder.add_sample(Sample {
+                    time: time * MILLISECOND,
+                    cpu: None,
+                    thread,
+                    stack: stacks[usize::from(time >= alone)],
+                    event,
+                    weight: MILLISECOND,
+                });
+            }
+        }
+        builder.set_time(Some((0, 1000 * MILLISECOND)));
+        builder.finish()
+    }
+
+    fn said(profile: &Profile) -> Option<String> {
+        let stacks = Stacks::of_cpu(profile).expect("samples");
+        sentences(&stacks)
+            .into_iter()
+            .next()
+            .map(|sentence| sentence.text)
+    }
+
+    #[test]
+    fn time_of_one_thread_before_several_is_reported() {
+        let text = said(&profile(600)).expect("a sentence");
+        assert_eq!(
+            text,
+            "For 60% of 1.00 s only one thread ran (main), and up to 2 at other times; it spent all of it in prepare."
+        );
+    }
+
+    #[test]
+    fn programs_that_are_parallel_or_have_one_thread_have_no_phases() {
+        assert_eq!(said(&profile(100)), None);
+        assert_eq!(said(&profile(1000)), None);
+    }
+}
