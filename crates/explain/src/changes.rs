@@ -1,4 +1,4 @@
-//! What changed between two recordings.
+//! Changes between two recordings.
 
 use rprof_export::clean::{clean, shorten};
 use rprof_profile::WeightUnit;

@@ -17,7 +17,7 @@ const MOST: f64 = 30.0;
 /// Sentences at most.
 const MAX_SENTENCES: usize = 6;
 
-/// What a stack spends its time on.
+/// Kind of work of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spent {
     /// Index in [`KINDS`].
@@ -39,7 +39,7 @@ struct Cost {
 pub(crate) struct Costs {
     /// The largest ones.
     shown: Vec<(Spent, Cost)>,
-    /// What each entry of the profile is spent on.
+    /// Kind of each entry of the profile.
     of_entries: Vec<Option<Spent>>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) enum Side {
 
 /// A kind of work.
 pub(crate) struct Kind {
-    /// What it is, as the object of "is".
+    /// Noun for a sentence: "12% of the CPU time is …".
     pub(crate) label: &'static str,
     pub(crate) side: Side,
     /// [Patterns](rprof_profile::pattern) of functions, separated by spaces. `?` stands for a space
@@ -23,7 +23,7 @@ pub(crate) struct Kind {
     pub(crate) is_first: bool,
     /// True if only functions that were not inlined count.
     pub(crate) is_outlined: bool,
-    /// What usually makes it less; empty if that depends.
+    /// Usual remedy; empty if there is none.
     pub(crate) remedy: &'static str,
 }
 

@@ -1,16 +1,16 @@
-//! Explains a [`Profile`] in a few sentences: what was measured, where the time is, what kind of
-//! work it is, and what the threads did at the same time.
+//! Explains a [`Profile`] in a few sentences: the measurement, the places with most time, the kind of
+//! work, phases of threads, and waits.
 //!
 //! The text is for people in a hurry, logs of CI, and language models. It is deterministic, and
-//! every sentence has its number and the command that shows it. A sentence states what the samples
-//! say, never a guess about the program's purpose.
+//! every sentence has its number and the command that shows it. A sentence states the samples'
+//! result, never a guess about the program's purpose.
 //!
 //! | module | sentences about |
 //! |---|---|
 //! | `measured` | samples, duration, losses, incomplete stacks |
 //! | `places` | objects, functions, source lines |
 //! | `costs` | kinds of work: allocation, copying, page faults, system calls, … |
-//! | `threads` | phases in which a single thread ran, processes |
+//! | `threads` | phases of a single thread, short processes |
 //! | `waits` | waits by reason |
 //! | `changes` | functions that changed between two recordings |
 //!

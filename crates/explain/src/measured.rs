@@ -1,4 +1,4 @@
-//! What was measured, and how far to trust it.
+//! Amount and quality of the samples.
 
 use std::time::Duration;
 

@@ -2,21 +2,21 @@
 
 use std::fmt::Write;
 
-/// What a sentence is about. The order is that of the text.
+/// Topic of a sentence, in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Topic {
-    /// What was measured, and how far to trust it.
+    /// Amount and quality of the samples.
     Measured,
-    /// What changed between two recordings.
+    /// Changes between two recordings.
     Changed,
-    /// Where the time is.
+    /// Places with most time.
     Where,
-    /// What kind of work it is.
+    /// Kinds of work.
     Why,
-    /// What the threads did at the same time.
+    /// Phases of threads, processes.
     Threads,
-    /// What the threads waited for.
+    /// Reasons of waits.
     Waits,
 }
 
@@ -37,7 +37,7 @@ impl Topic {
 /// One statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {
-    /// What it is about.
+    /// Topic.
     pub topic: Topic,
     /// The statement, with its number.
     pub text: String,

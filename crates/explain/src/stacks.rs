@@ -7,7 +7,7 @@ use rprof_profile::pattern::matches_name;
 use rprof_profile::waits::{is_of_waits, is_of_wall_clock};
 use rprof_profile::{AggregatedStack, FrameId, FunctionId, ObjectKind, Profile, WeightUnit};
 
-/// Samples below which shares say nothing.
+/// Fewest samples whose shares mean something.
 const MIN_SAMPLES: u64 = 30;
 
 /// Characters of a name in a sentence.
@@ -55,7 +55,7 @@ impl<'p> Stacks<'p> {
         percent(weight, self.whole)
     }
 
-    /// Returns what the weights are: `the CPU time`, `the page-faults`.
+    /// Returns a noun for the weights: `the CPU time`, `the page-faults`.
     pub(crate) fn noun(&self) -> String {
         let event = &self.profile.events[self.event];
         match &event.unit {

@@ -1,4 +1,4 @@
-//! Phases in which a single thread ran although there are several, and short processes.
+//! Phases of a single thread in a program with several, and short processes.
 
 use rprof_export::names::CleanNames;
 use rprof_profile::{FunctionId, ThreadId};
@@ -10,7 +10,7 @@ use crate::stacks::{Stacks, part_text, share_text, time_text};
 /// Intervals of the recording.
 const INTERVALS: u64 = 100;
 
-/// Samples of an interval, on average, below which it says nothing about the number of threads.
+/// Fewest samples of an interval, on average, that show the number of threads.
 const MIN_SAMPLES: u64 = 4;
 
 /// Share of the time that is worth a sentence, in percent.
@@ -66,7 +66,7 @@ fn heaviest_process(stacks: &Stacks<'_>) -> Option<i32> {
     *weights.iter().min_by_key(order)?.0
 }
 
-/// Finds the time in which one thread of the heaviest process ran alone, if others ran at other times.
+/// Finds the time when one thread of the heaviest process ran alone, if others ran at other times.
 fn single(stacks: &Stacks<'_>) -> Option<Sentence> {
     let profile = stacks.profile;
     let streams = profile.streams.as_ref()?;
@@ -169,7 +169,7 @@ mod tests {
 
     const MILLISECOND: u64 = 1_000_000;
 
-    /// Returns a second in which `main` runs, and `worker` for the last part of it.
+    /// Returns a second of `main`, with `worker` beside it at the end.
     fn profile(alone: u64) -> Profile {
         let mut builder = ProfileBuilder::new().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

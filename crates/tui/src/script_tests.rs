@@ -54,11 +54,12 @@ const SCRIPTS: &[(&str, &str)] = &[
 #[test]
 fn scripts_lead_to_the_reviewed_screens() {
     for (name, script) in SCRIPTS {
-        for (width, height) in [(80, 24), (200, 60)] {
+        let sizes = [(80, 24), (200, 60)];
+        let screens = sizes.map(|(width, height)| {
             let state = shown(script, width, height);
-            let buffer = screen(&state, Theme::default());
-            insta::assert_snapshot!(format!("{name}_{width}x{height}"), text(&buffer));
-        }
+            text(&screen(&state, Theme::default()))
+        });
+        insta::assert_snapshot!(*name, screens.join("\n"));
     }
 }
 
@@ -381,12 +382,12 @@ fn live_source(samples: u64) -> crate::Source {
 
 #[test]
 fn live_screens_are_the_reviewed_ones() {
-    for (width, height) in [(60, 12), (100, 12)] {
-        let mut state = State::new(live_source(30), width, height);
+    let screens = [60, 100].map(|width| {
+        let mut state = State::new(live_source(30), width, 12);
         press(&mut state, " ");
-        let buffer = screen(&state, Theme::default());
-        insta::assert_snapshot!(format!("live_{width}x{height}"), text(&buffer));
-    }
+        text(&screen(&state, Theme::default()))
+    });
+    insta::assert_snapshot!("live", screens.join("\n"));
 }
 
 /// Each event has its own shares. The title and the equivalent command name it.
