@@ -9,6 +9,12 @@ pub const UNNAMED_PYTHON: &str = "[Python function unnamed]";
 /// Name of JavaScript functions whose names could not be read in time.
 pub const UNNAMED_JAVASCRIPT: &str = "[JavaScript function unnamed]";
 
+/// Name of Java methods whose names could not be read in time.
+pub const UNNAMED_JAVA: &str = "[Java function unnamed]";
+
+/// Start of the names of HotSpot's stubs, which are no functions of the program.
+pub const JAVA_STUB: &str = "Java stub: ";
+
 /// Source of callchain entries for names.
 pub trait Names {
     /// Returns the callchain entry that stands for a name, the same for the same name. `None` at a
@@ -68,6 +74,11 @@ impl Found {
         if let Some(address) = address.or_else(|| names.address_of(unnamed)) {
             self.frames.push(InterpretedFrame { native, address });
         }
+    }
+
+    /// Adds the name of a runtime's own generated code, which is no function of the program.
+    pub fn push_stub(&mut self, native: usize, address: u64) {
+        self.frames.push(InterpretedFrame { native, address });
     }
 
     /// Adds a gap: functions may be missing here.

@@ -26,6 +26,8 @@
 //! | `python` | CPython 3.8 to 3.13 |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
 //! | `v8` | Node.js 18, 20 and 22 |
+//! | `hotspot` | Java 11, 17 and 21 |
+//! | `snapshot` | process memory of one stack, read in rounds |
 //!
 //! The crate makes no system calls, and knows no records and no files.
 //!
@@ -36,16 +38,19 @@
 #![forbid(unsafe_code)]
 
 mod found;
+mod hotspot;
 mod memory;
 mod python;
 mod registry;
 mod runtime;
+mod snapshot;
 mod stack;
 mod symbols;
 mod v8;
 
 pub use found::{
-    Found, InterpretedFrame, Names, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS,
+    Found, InterpretedFrame, JAVA_STUB, Names, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON,
+    UNPROVEN_CALLERS,
 };
 pub use memory::{MemoryRead, ProcessMemory};
 pub use registry::runtimes_of;

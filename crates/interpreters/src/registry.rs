@@ -1,6 +1,7 @@
 //! The supported runtimes.
 
 use crate::Runtime;
+use crate::hotspot::HotSpot;
 use crate::python::Python;
 use crate::v8::V8;
 
@@ -12,4 +13,4 @@ pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn Runtime> + 
         .filter(|runtime| runtime.is_image(name))
 }
 
-const RUNTIMES: &[&dyn Runtime] = &[&Python, &V8];
+const RUNTIMES: &[&dyn Runtime] = &[&Python, &V8, &HotSpot];

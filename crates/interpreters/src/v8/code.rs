@@ -2,7 +2,7 @@
 
 use super::heap::{Heap, is_object, smi};
 use super::layout::DEOPT_FUNCTION;
-use super::snapshot::{Fault, Result};
+use crate::snapshot::{Fault, Result};
 
 /// Instructions start at multiples of this (`kCodeAlignment`).
 const ALIGNMENT: u64 = 64;

@@ -1,7 +1,7 @@
 //! Name and position of a function, from its SharedFunctionInfo.
 
 use super::heap::{Heap, smi};
-use super::snapshot::{Fault, Result};
+use crate::snapshot::{Fault, Result};
 
 /// Maximum length of a function's name in UTF-16 units.
 const MAX_NAME: usize = 160;

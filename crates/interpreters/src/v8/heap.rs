@@ -4,7 +4,7 @@
 //! ("Smi"). The first word of an object points to its map, which holds the type number.
 
 use super::layout::Layout;
-use super::snapshot::{Fault, Result, Snapshot};
+use crate::snapshot::{Fault, Result, Snapshot};
 
 /// Maximum number of steps through the parts of a string.
 const MAX_PARTS: usize = 64;

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::code::{Code, Headers, Owner, bytecode};
 use super::heap::Heap;
-use super::snapshot::{Fault, Result};
+use crate::snapshot::{Fault, Result};
 
 /// Validity of a proof in nanoseconds. V8 frees code and bytecode that several collections found
 /// unused, and its memory is reused later still.

@@ -7,7 +7,6 @@
 //! | file | idea |
 //! |---|---|
 //! | `layout` | offsets and type numbers of a version |
-//! | `snapshot` | process memory, read in rounds |
 //! | `heap` | objects and strings |
 //! | `frames` | which native frames may run a function |
 //! | `identity` | which function a frame runs, with the proof |
@@ -24,7 +23,6 @@ mod heap;
 mod identity;
 mod layout;
 mod script;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +30,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::snapshot::{Fault, Result, Snapshot};
 use crate::{
     CodeKind, Found, ImageSymbols, Interpreter, Names, NativeFrame, ProcessMemory, Runtime,
     RuntimeImage, Stack, UNNAMED_JAVASCRIPT,
@@ -41,7 +40,6 @@ use heap::Heap;
 use identity::{Identities, Identity, JsFrame, is_fresh};
 use layout::{Constants, Layout, MAJOR, MINOR, PREFIX};
 use script::Scripts;
-use snapshot::{Fault, Result, Snapshot};
 
 /// Maximum number of rounds of reads for one stack. A new function takes about ten.
 const MAX_ROUNDS: usize = 40;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::function::NamedFunction;
 use super::heap::{FlatString, Heap, smi};
-use super::snapshot::{Fault, Result};
+use crate::snapshot::{Fault, Result};
 
 /// Maximum length of a script's name, in UTF-16 units. Longer names keep their end.
 const MAX_NAME: usize = 4096;

@@ -1,8 +1,12 @@
 //! [`FoldingRules`]: folds the code of interpreters into the functions that it runs.
 
-use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
-use super::source_name::{SourceName, gap, is_generated_plumbing, is_java_interpreter};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::source_name::{
+    SourceName, gap, is_generated_plumbing, is_java_interpreter, is_java_stub,
+};
 use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 use crate::runtime::Runtime;
@@ -59,6 +63,8 @@ pub struct FoldingRules {
     roles: Vec<Role>,
     /// Parsed lines of sources, and whether they describe code, by function.
     places: FxHashMap<u32, (u32, u32, bool)>,
+    /// Functions that only name the generated code before them.
+    stubs: FxHashSet<u32>,
 }
 
 impl FoldingRules {
@@ -87,7 +93,7 @@ impl FoldingRules {
 
     /// Adds the roles of functions that follow the known ones.
     pub fn extend(&mut self, functions: &[Function], objects: &[Object]) {
-        let mut numbers: FxHashMap<(Language, &str, &str), u32> = FxHashMap::default();
+        let mut numbers: FxHashMap<(Language, Cow<'_, str>, &str), u32> = FxHashMap::default();
         let known = self.roles.len().min(functions.len());
         if known == functions.len() {
             return;
@@ -97,7 +103,7 @@ impl FoldingRules {
             if let Role::Source { number, .. } = self.roles[at]
                 && let Some(name) = source_of(function, objects)
             {
-                numbers.insert((name.language, name.name, name.file), number);
+                numbers.insert(name.key(), number);
             }
         }
         for (at, function) in functions.iter().enumerate().skip(known) {
@@ -106,14 +112,17 @@ impl FoldingRules {
                 Some(name) => {
                     let place = (name.line, name.column, name.is_of_code);
                     self.places.insert(at as u32, place);
-                    let key = (name.language, name.name, name.file);
                     Role::Source {
                         language: name.language,
-                        number: *numbers.entry(key).or_insert(at as u32),
+                        number: *numbers.entry(name.key()).or_insert(at as u32),
                     }
                 }
                 None => role_of(function, object),
             };
+            if matches!(role, Role::Plumbing(_)) && function.name.as_deref().is_ok_and(is_java_stub)
+            {
+                self.stubs.insert(at as u32);
+            }
             self.roles.push(role);
         }
     }
@@ -148,6 +157,9 @@ impl FoldingRules {
                     while end < stack.len() && self.role(stack, end) == Role::Plumbing(language) {
                         end += 1;
                     }
+                    if self.names_last(stack, at, language, kept) {
+                        kept.pop();
+                    }
                     self.fold_run(stack, (at..end, language), kept);
                     at = end;
                 }
@@ -157,6 +169,22 @@ impl FoldingRules {
                 }
             }
         }
+    }
+
+    /// Returns true if a frame is only the name of the last kept one, unnamed code of a stub.
+    fn names_last(
+        &self,
+        stack: &[(FunctionId, bool)],
+        at: usize,
+        language: Language,
+        kept: &[Kept],
+    ) -> bool {
+        let Some(Kept::Frame(last)) = kept.last() else {
+            return false;
+        };
+        self.stubs.contains(&stack[at].0.0)
+            && last + 1 == at
+            && self.role(stack, *last) == Role::Unnamed(language)
     }
 
     /// Folds consecutive frames of a language's runtime.
@@ -249,6 +277,7 @@ impl Default for FoldingRules {
         FoldingRules {
             roles: Vec::new(),
             places: FxHashMap::default(),
+            stubs: FxHashSet::default(),
         }
     }
 }
@@ -293,6 +322,7 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
         (Some(name), Some(Language::Java)) if is_java_interpreter(name) => {
             Role::Unnamed(Language::Java)
         }
+        (Some(name), _) if is_java_stub(name) => Role::Plumbing(Language::Java),
         (Some(name), language) if is_generated_plumbing(name, object.runtime) => {
             Role::Plumbing(language.unwrap_or(Language::JavaScript))
         }
@@ -495,6 +525,42 @@ mod tests {
             ]),
             ["long A.b()", "Interpreter"]
         );
+    }
+
+    #[test]
+    fn stubs_that_a_profiler_named_fold_with_their_code() {
+        let stub = "Java stub: StubRoutines (1)@jvm";
+        let (main, f) = ("Java:A.main A.java:3@jvm", "Java:A.f A.java:9@jvm");
+        let (call, calls) = ("JavaCalls::call@libjvm.so", ["?@jvm", stub]);
+        let all = [
+            &["main@java", call][..],
+            &calls,
+            &["?@jvm", main, "?@jvm", f],
+        ]
+        .concat();
+        assert_eq!(
+            folded(&all),
+            ["main", "Java:A.main A.java:3", "Java:A.f A.java:9"]
+        );
+        // A stub at the end is on behalf of its caller; so is a call back through the runtime.
+        let leaf = [&["?@jvm", main][..], &calls].concat();
+        assert_eq!(folded(&leaf), ["Java:A.main A.java:3"]);
+        let back = [&["?@jvm", main, call][..], &calls, &["?@jvm", f]].concat();
+        assert_eq!(folded(&back), ["Java:A.main A.java:3", "Java:A.f A.java:9"]);
+        // Unnamed code of a method stays.
+        let unnamed = [main, "?@jvm", "[Java function unnamed]@jvm"];
+        assert_eq!(folded(&unnamed)[0], "Java:A.main A.java:3");
+        assert_eq!(folded(&["?@jvm", main, "?@jvm", call]).len(), 2);
+    }
+
+    #[test]
+    fn methods_that_a_perf_map_named_as_well_are_one_frame() {
+        let (code, added) = ("int A.f(int)@jvm", "Java:A.f A.java:9@jvm");
+        assert_eq!(folded(&[code, added]), ["Java:A.f A.java:9"]);
+        let inlined = "Java:A.g A.java:12@jvm";
+        let names = ["Java:A.f A.java:9", "Java:A.g A.java:12"];
+        assert_eq!(folded(&[code, added, inlined]), names);
+        assert_eq!(folded(&["Interpreter@jvm", added]), ["Java:A.f A.java:9"]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! `Python/perf_trampoline.c`, V8's `src/logging/log.cc` (`CodeEventListener`, tier marks), HotSpot's
 //! `CodeCache::write_perf_map`, and libperf-jvmti of Linux.
 
+use std::borrow::Cow;
+
 use super::{Language, is_generated};
 use crate::frame::{Function, Object};
 use crate::runtime::Runtime;
@@ -53,20 +55,27 @@ const V8_PLUMBING: [&str; 5] = [
 ];
 
 /// Frames that a profiler puts in place of functions that it could not prove or name.
-static GAPS: [(&str, Language); 3] = [
+static GAPS: [(&str, Language); 4] = [
     ("[Python callers unproven]", Language::Python),
     ("[Python function unnamed]", Language::Python),
     ("[JavaScript function unnamed]", Language::JavaScript),
+    ("[Java function unnamed]", Language::Java),
 ];
+
+/// Prefix of Java methods that a profiler added.
+const JAVA: &str = "Java:";
+
+/// Prefix of the names that a profiler added to HotSpot's stubs.
+const JAVA_STUB: &str = "Java stub: ";
 
 /// Start of HotSpot's name for its interpreter's code.
 const JAVA_INTERPRETER: &str = "Interpreter";
 
 impl<'n> SourceName<'n> {
-    /// Parses a name with the prefix of its runtime: `py::f:/x/app.py:12`,
-    /// `JS:*f /x/app.js:4:95`.
+    /// Parses a name with the prefix of its language: `py::f:/x/app.py:12`,
+    /// `JS:*f /x/app.js:4:95`, `Java:a.B.c B.java:12`.
     pub fn parse(name: &'n str) -> Option<SourceName<'n>> {
-        python(name).or_else(|| javascript(name))
+        (python(name).or_else(|| javascript(name))).or_else(|| added_java(name))
     }
 
     /// Parses the name of a function, if its code is generated. `None` for a function that already
@@ -80,7 +89,7 @@ impl<'n> SourceName<'n> {
     /// Returns the name as people write it, `f`, or `(anonymous)`.
     pub fn bare(&self) -> String {
         match self.language {
-            Language::Java => java_text(self.name),
+            Language::Java if self.is_of_code => java_text(self.name),
             _ if self.name.is_empty() => "(anonymous)".to_owned(),
             _ => self.name.to_owned(),
         }
@@ -102,6 +111,15 @@ impl<'n> SourceName<'n> {
         }
     }
 
+    /// Returns what is equal in all names of a function: the name and the file. HotSpot's names of
+    /// code have parameters and no file.
+    pub(super) fn key(&self) -> (Language, Cow<'n, str>, &'n str) {
+        match self.language {
+            Language::Java => (self.language, java_key(&self.bare()).into(), ""),
+            _ => (self.language, self.name.into(), self.file),
+        }
+    }
+
     /// Returns whether two names stand for one function. Unknown lines match all.
     pub fn is_same(&self, other: &SourceName<'_>) -> bool {
         (self.language, self.name, self.file) == (other.language, other.name, other.file)
@@ -115,7 +133,8 @@ const JAVA_STUBS: [&str; 5] = ["stub", "Stub", "adapters", "Blob", "chunks"];
 
 /// Returns true for generated code of a runtime that is no function of the program.
 pub(super) fn is_generated_plumbing(name: &str, runtime: Option<Runtime>) -> bool {
-    V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
+    is_java_stub(name)
+        || V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
         || runtime == Some(Runtime::Java)
             && java(name, runtime).is_none()
             && JAVA_STUBS.iter().any(|part| name.contains(part))
@@ -133,6 +152,11 @@ pub(super) fn language_of_gap(function: &Function, object: &Object) -> Option<La
 pub(super) fn gap(name: &str) -> Option<Language> {
     let found = GAPS.iter().find(|(gap, _)| *gap == name);
     found.map(|(_, language)| *language)
+}
+
+/// Returns true for the name that a profiler added to a stub of HotSpot.
+pub(super) fn is_java_stub(name: &str) -> bool {
+    name.starts_with(JAVA_STUB)
 }
 
 /// Returns true for the code that runs Java methods without naming them.
@@ -233,6 +257,36 @@ fn java(name: &str, runtime: Option<Runtime>) -> Option<SourceName<'_>> {
     })
 }
 
+/// Parses `Java:a.B.c B.java:12`. Files and lines may be missing. Method names of other languages of
+/// the JVM may contain spaces, file names do not.
+fn added_java(name: &str) -> Option<SourceName<'_>> {
+    let rest = name.strip_prefix(JAVA)?;
+    let place = rest.rsplit_once(' ');
+    let place = place.filter(|(_, file)| file.contains('.'));
+    let (name, place) = place.unwrap_or((rest, ""));
+    let (file, line) = with_number(place).unwrap_or((place, 0));
+    // `Java::` is a namespace in C++.
+    (!name.is_empty() && !name.starts_with(':')).then_some(SourceName {
+        language: Language::Java,
+        name,
+        file,
+        line,
+        column: 0,
+        is_of_code: false,
+    })
+}
+
+/// Returns a method's name without parameters, and without the address of a hidden class.
+fn java_key(bare: &str) -> String {
+    let name = bare.split('(').next().unwrap_or(bare);
+    let hidden = name.find("/0x").or_else(|| name.find("+0x"));
+    let method = hidden.and_then(|at| Some((&name[..at], &name[at + name[at..].find('.')?..])));
+    match method {
+        Some((class, method)) => format!("{class}{method}"),
+        None => name.to_owned(),
+    }
+}
+
 /// Splits `La/B;c(I)V` and `La/B;::c` into class and method.
 fn class_and_method(name: &str) -> Option<(&str, &str)> {
     let (class, method) = name.strip_prefix('L')?.split_once(';')?;
@@ -331,7 +385,7 @@ pub fn place_of_text(name: &str) -> Option<(Language, usize)> {
     let language = match file {
         _ if ends(&[".py", ".pyw", ".pyx"]) => Language::Python,
         _ if ends(&[".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx"]) => Language::JavaScript,
-        _ if ends(&[".java", ".kt", ".scala"]) && has_line => Language::Java,
+        _ if ends(&[".java", ".kt", ".scala", ".groovy", ".clj"]) && has_line => Language::Java,
         _ if file.starts_with("node:") => Language::JavaScript,
         _ if file.starts_with('<') && file.ends_with('>') => Language::Python,
         _ => return None,
@@ -345,12 +399,16 @@ mod tests {
 
     #[test]
     fn frames_in_place_of_unknown_functions_are_those_of_the_recorder() {
-        use rprof_interpreters::{UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS};
+        use rprof_interpreters::{
+            JAVA_STUB, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS,
+        };
 
         assert_eq!(gap(UNPROVEN_CALLERS), Some(Language::Python));
         assert_eq!(gap(UNNAMED_PYTHON), Some(Language::Python));
         assert_eq!(gap(UNNAMED_JAVASCRIPT), Some(Language::JavaScript));
+        assert_eq!(gap(UNNAMED_JAVA), Some(Language::Java));
         assert_eq!(gap("[jit]"), None);
+        assert_eq!(super::JAVA_STUB, JAVA_STUB);
     }
 
     fn parts(name: &str) -> (Language, &str, &str, u32, u32, bool) {
@@ -462,6 +520,63 @@ mod tests {
     }
 
     #[test]
+    fn added_methods_of_java_have_a_file_and_a_line() {
+        use Language::Java;
+        for (name, expected) in [
+            (
+                "Java:java.lang.String.hashCode String.java:1536",
+                (
+                    Java,
+                    "java.lang.String.hashCode",
+                    "String.java",
+                    1536,
+                    0,
+                    false,
+                ),
+            ),
+            (
+                "Java:java.lang.Thread.sleep Thread.java",
+                (Java, "java.lang.Thread.sleep", "Thread.java", 0, 0, false),
+            ),
+            (
+                "Java:a.B.a test of B.kt:3",
+                (Java, "a.B.a test of", "B.kt", 3, 0, false),
+            ),
+            ("Java:$Proxy0.area", (Java, "$Proxy0.area", "", 0, 0, false)),
+        ] {
+            assert_eq!(parts(name), expected, "{name}");
+        }
+        let text = |name| SourceName::parse(name).map(|source| source.text(0));
+        assert_eq!(
+            text("Java:a.B.a test B.kt:3").as_deref(),
+            Some("a.B.a test (B.kt:3)")
+        );
+        assert_eq!(text("Java::f"), None);
+    }
+
+    #[test]
+    fn methods_of_java_have_one_key_whoever_named_them() {
+        let key = |name| {
+            let source = SourceName::parse(name).or_else(|| java(name, Some(Runtime::Java)));
+            source.map(|source| source.key().1.into_owned())
+        };
+        for (one, other) in [
+            (
+                "Java:java.util.TimSort.mergeHi TimSort.java:7",
+                "void java.util.TimSort.mergeHi(int, int)",
+            ),
+            ("Java:a.B.c B.java:7", "La/B;c(I)V"),
+            ("Java:a.B.c B.java:7", "La/B;::c"),
+            (
+                "Java:App$$Lambda$1.compare",
+                "int App$$Lambda$1/0x7f.compare(java.lang.Object)",
+            ),
+        ] {
+            assert_eq!(key(one), key(other), "{one}");
+        }
+    }
+
+    #[test]
     fn methods_of_java_are_told_from_stubs_by_the_process() {
         let of = |name, runtime| java(name, runtime).map(|source| source.bare());
         let jvm = Some(Runtime::Java);
@@ -489,6 +604,7 @@ mod tests {
             "I2C/C2I adapters",
             "vtable stub",
             "DeoptimizationBlob",
+            "Java stub: resolve_virtual_call",
         ] {
             assert_eq!(of(stub, jvm), None, "{stub}");
             assert!(is_generated_plumbing(stub, jvm), "{stub}");
@@ -529,6 +645,8 @@ mod tests {
             "f",
             "__init__.py",
             "Script:~",
+            "Java:",
+            "/0x",
         ];
         let mut random = rprof_testing::Random::new(11);
         for _ in 0..50_000 {
@@ -543,6 +661,7 @@ mod tests {
                         "{name}"
                     );
                 }
+                source.key();
             }
             place_of_text(&name);
         }

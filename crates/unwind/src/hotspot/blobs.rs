@@ -10,11 +10,36 @@ const MAX_DISTANCE: u64 = 256 << 10;
 const PAGE: u64 = 4096;
 const HEADER: usize = 112;
 /// Number of header bytes that stay constant while the code exists.
-const UNCHANGING: usize = 80;
+const UNCHANGING: usize = 92;
 const MAX_KEPT: usize = 4096;
 /// After this number of failed searches a process counts as non-Java: only one stack in 64 is
 /// searched.
 const MAX_MISSES: usize = 8;
+
+/// Offsets of fields in a header.
+#[derive(Debug, Clone, Copy)]
+struct HeaderLayout {
+    /// Size, size of the header, end of the prologue, data and frame: five numbers of 32 bits.
+    sizes: usize,
+    /// Start and end of the code, content, end of the data, relocations: six words.
+    addresses: usize,
+    /// The name. JDK 11 has another word before it than JDK 17.
+    names: [usize; 2],
+}
+
+/// Layouts of JDK 9 to 19, and of JDK 20 to 22.
+const LAYOUTS: [HeaderLayout; 2] = [
+    HeaderLayout {
+        sizes: 12,
+        addresses: 32,
+        names: [96, 104],
+    },
+    HeaderLayout {
+        sizes: 72,
+        addresses: 8,
+        names: [64, 64],
+    },
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blob {
@@ -178,25 +203,37 @@ fn parse(
     avma: u64,
     read: impl Fn(u64, &mut [u8]) -> usize,
 ) -> Option<Blob> {
+    let mut layouts = LAYOUTS.iter();
+    layouts.find_map(|layout| parse_layout(layout, at, header, avma, &read))
+}
+
+fn parse_layout(
+    layout: &HeaderLayout,
+    at: u64,
+    header: &[u8; HEADER],
+    avma: u64,
+    read: impl Fn(u64, &mut [u8]) -> usize,
+) -> Option<Blob> {
     let word = |offset: usize| -> Option<u64> {
         let bytes = header.get(offset..)?.first_chunk()?;
         Some(u64::from_le_bytes(*bytes))
     };
-    let (code_start, code_end) = (word(32)?, word(40)?);
+    let address = |number: usize| word(layout.addresses + 8 * number);
+    let (code_start, code_end) = (address(0)?, address(1)?);
     if code_start <= at || avma < code_start || code_end <= avma {
         return None;
     }
-    let int = |offset: usize| -> Option<i32> {
-        let bytes = header.get(offset..)?.first_chunk()?;
+    let int = |number: usize| -> Option<i32> {
+        let bytes = header.get(layout.sizes + 4 * number..)?.first_chunk()?;
         Some(i32::from_le_bytes(*bytes))
     };
-    let size = u64::try_from(int(12)?).ok()?;
-    let header_size = u64::try_from(int(16)?).ok()?;
-    let complete = int(20)?;
-    let data = u64::try_from(int(24)?).ok()?;
-    let frame = int(28)?;
-    let (content, data_end) = (word(48)?, word(56)?);
-    let (relocation, relocation_end) = (word(64)?, word(72)?);
+    let size = u64::try_from(int(0)?).ok()?;
+    let header_size = u64::try_from(int(1)?).ok()?;
+    let complete = int(2)?;
+    let data = u64::try_from(int(3)?).ok()?;
+    let frame = int(4)?;
+    let (content, data_end) = (address(2)?, address(3)?);
+    let (relocation, relocation_end) = (address(4)?, address(5)?);
     let end = at.checked_add(size)?;
     let fits = (80..=1024).contains(&header_size)
         && relocation == at.checked_add(header_size)?
@@ -212,9 +249,8 @@ fn parse(
         return None;
     }
     let frame = u64::try_from(frame).unwrap_or(0) * 8;
-    // JDK 11 has another word before the name.
     let is_named = |name: &[u8]| {
-        [96, 104].into_iter().any(|offset| {
+        layout.names.into_iter().any(|offset| {
             let mut found = [0; 14];
             let len = read(word(offset).unwrap_or(0), &mut found).min(found.len());
             found
@@ -241,17 +277,25 @@ mod tests {
 
     /// Returns memory with a header, as JDK 17 writes it, and its code.
     fn memory(change: impl Fn(&mut [u8])) -> impl Fn(u64, &mut [u8]) -> usize {
+        memory_of(12, 32, change)
+    }
+
+    fn memory_of(
+        sizes: usize,
+        addresses: usize,
+        change: impl Fn(&mut [u8]),
+    ) -> impl Fn(u64, &mut [u8]) -> usize {
         let mut header = vec![0; 0x100];
         let mut put = |at: usize, bytes: &[u8]| {
             header[at..at + bytes.len()].copy_from_slice(bytes);
         };
         // Size, size of the header, frame complete, data, frame in words.
-        for (number, value) in (3..).zip([0x200_i32, 0x70, 12, 0x1c0, 6]) {
-            put(number * 4, &value.to_le_bytes());
+        for (number, value) in (0..).zip([0x200_i32, 0x70, 12, 0x1c0, 6]) {
+            put(sizes + number * 4, &value.to_le_bytes());
         }
         // Code, content to data's end, relocation.
-        for (number, offset) in (4..).zip([0x100, 0x1c0, 0x100, 0x200, 0x70, 0x100]) {
-            put(number * 8, &(AT + offset).to_le_bytes());
+        for (number, offset) in (0..).zip([0x100, 0x1c0, 0x100, 0x200, 0x70, 0x100]) {
+            put(addresses + number * 8, &(AT + offset).to_le_bytes());
         }
         change(&mut header);
         move |avma, into| {
@@ -281,6 +325,15 @@ mod tests {
             let changed = memory(|header| header[place] ^= 0x88);
             assert_eq!(search(AT + 0x130, changed), None, "{place}");
         }
+    }
+
+    #[test]
+    fn header_of_jdk_21_has_its_addresses_first() {
+        let jdk_21 = || memory_of(72, 8, |_| {});
+        let (blob, at, _) = search(AT + 0x130, jdk_21()).unwrap();
+        assert_eq!((at, blob.code_start), (AT, AT + 0x100));
+        assert_eq!((blob.complete, blob.frame), (AT + 0x10c, 48));
+        assert_eq!(search(AT + 0x1c0, jdk_21()), None, "behind the code");
     }
 
     #[test]

@@ -13,9 +13,9 @@
 //! - other code (stubs without a frame, adapters): like any code.
 //!
 //! The search for a header runs from the code towards lower addresses. A header is valid only if
-//! all its addresses and sizes are consistent and it contains the address. The layout is that of
-//! JDK 9 to 21 (`src/hotspot/share/code/codeBlob.hpp`); versions with another layout have no valid
-//! header.
+//! all its addresses and sizes are consistent and it contains the address. The layouts
+//! are from JDK 9 to 22 (`src/hotspot/share/code/codeBlob.hpp`); versions with another layout have no
+//! valid header.
 
 mod blobs;
 
@@ -34,6 +34,12 @@ const EPILOGUE: usize = 8;
 /// Maximum number of instructions of a prologue; the interpreter's has about 60.
 const PROLOGUE: usize = 128;
 const RETURN_ENTRY: usize = 16;
+/// Distance of the Method's slot below the interpreter's frame pointer.
+const METHOD: u64 = 24;
+/// Offset of the ConstMethod in a Method. The bytecode is behind the ConstMethod's fields.
+const CONST_METHOD: u64 = 8;
+/// Maximum bytes of a ConstMethod's fields and bytecode.
+const MAX_BYTECODE: u64 = 65_600;
 /// DWARF number of r13, which passes the caller's stack pointer to the interpreter.
 const R13: u8 = 13;
 
@@ -141,6 +147,24 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
     Some((caller, FoundBy::FrameSize))
 }
 
+/// Returns true if an address lies in the bytecode of the method in the interpreter's frame. Class
+/// metadata may be mapped right above a thread's stack.
+fn runs_bytecode<M: Memory + ?Sized, C: CodeSource>(
+    registers: &Registers,
+    avma: u64,
+    memory: &M,
+    text: &C,
+) -> bool {
+    let slot = registers.frame_pointer().map(|fp| fp.wrapping_sub(METHOD));
+    let Some(method) = slot.and_then(|slot| memory.read_u64(slot)) else {
+        return false;
+    };
+    let mut const_method = [0; 8];
+    let at = method.wrapping_add(CONST_METHOD);
+    text.read(at, &mut const_method) == const_method.len()
+        && avma.wrapping_sub(u64::from_le_bytes(const_method)) < MAX_BYTECODE
+}
+
 fn interpreted<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
@@ -182,9 +206,12 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
         // Between frames, the frame pointer belongs to another frame, unless a call has just
         // returned and r13 is not yet reloaded.
         let in_frame = |now: &Registers| {
-            let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
-            r13.is_some_and(|above| above > MAX_FRAME)
-                && now.frame_pointer() == registers.frame_pointer()
+            let Some(r13) = now.get(R13) else {
+                return false;
+            };
+            let is_far = r13.wrapping_sub(registers.sp()) > MAX_FRAME;
+            now.frame_pointer() == registers.frame_pointer()
+                && (is_far || runs_bytecode(registers, r13, memory, text))
         };
         let mut path = PathState::new(registers);
         if !in_frame(registers) {

@@ -25,18 +25,18 @@ const PART: usize = 256 << 10;
 
 /// Reason why an object could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The memory has not been read yet: repeat after [`Snapshot::fetch`].
     Unread,
     /// The memory is unreadable, or its contents are no such object.
     Invalid,
 }
 
-pub(super) type Result<T> = std::result::Result<T, Fault>;
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
 /// Memory of one process, as far as it was read for one stack.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     /// Blocks by address; `None` if unreadable.
     blocks: FxHashMap<u64, Option<Box<[u8; BLOCK]>>>,
     /// Long ranges by address and length.
@@ -62,31 +62,31 @@ impl Default for Snapshot {
 
 impl Snapshot {
     /// Returns true if any read succeeded.
-    pub(super) const fn has_read(&self) -> bool {
+    pub(crate) const fn has_read(&self) -> bool {
         self.has_read
     }
 
     /// Returns `N` bytes.
-    pub(super) fn bytes<const N: usize>(&mut self, avma: u64) -> Result<[u8; N]> {
+    pub(crate) fn bytes<const N: usize>(&mut self, avma: u64) -> Result<[u8; N]> {
         let mut found = [0; N];
         self.copy(avma, &mut found)?;
         Ok(found)
     }
 
-    pub(super) fn u64(&mut self, avma: u64) -> Result<u64> {
+    pub(crate) fn u64(&mut self, avma: u64) -> Result<u64> {
         self.bytes(avma).map(u64::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self, avma: u64) -> Result<u32> {
+    pub(crate) fn u32(&mut self, avma: u64) -> Result<u32> {
         self.bytes(avma).map(u32::from_le_bytes)
     }
 
-    pub(super) fn u16(&mut self, avma: u64) -> Result<u16> {
+    pub(crate) fn u16(&mut self, avma: u64) -> Result<u16> {
         self.bytes(avma).map(u16::from_le_bytes)
     }
 
     /// Fills a buffer from consecutive blocks.
-    pub(super) fn copy(&mut self, avma: u64, into: &mut [u8]) -> Result<()> {
+    pub(crate) fn copy(&mut self, avma: u64, into: &mut [u8]) -> Result<()> {
         avma.checked_add(into.len() as u64).ok_or(Fault::Invalid)?;
         let mut is_unread = false;
         let mut done = 0;
@@ -127,7 +127,7 @@ impl Snapshot {
     }
 
     /// Returns a long range of bytes, read on its own.
-    pub(super) fn wide(&mut self, avma: u64, len: usize) -> Result<&[u8]> {
+    pub(crate) fn wide(&mut self, avma: u64, len: usize) -> Result<&[u8]> {
         let key = (avma, len);
         if !self.wide.contains_key(&key) {
             if !self.wanted_wide.contains(&key) {
@@ -141,7 +141,7 @@ impl Snapshot {
     }
 
     /// Reads the missing memory. Returns false if none is missing.
-    pub(super) fn fetch(&mut self, memory: &mut dyn ProcessMemory) -> bool {
+    pub(crate) fn fetch(&mut self, memory: &mut dyn ProcessMemory) -> bool {
         self.wanted.sort_unstable();
         self.wanted.dedup();
         let is_missing = !self.wanted.is_empty() || !self.wanted_wide.is_empty();

@@ -1,0 +1,190 @@
+//! [`Layout`]: where a version of HotSpot keeps the fields that lead to a method's name.
+
+use super::tables::{Exports, Tables};
+use crate::snapshot::{Fault, Result, Snapshot};
+
+/// Types with needed fields.
+const TYPES: [&str; 18] = [
+    "Abstract_VM_Version",
+    "CodeBlob",
+    "CodeCache",
+    "CodeHeap",
+    "CompiledMethod",
+    "ConstMethod",
+    "ConstantPool",
+    "GenericGrowableArray",
+    "GrowableArray<int>",
+    "GrowableArrayBase",
+    "HeapBlock",
+    "InstanceKlass",
+    "Klass",
+    "Method",
+    "PcDesc",
+    "Symbol",
+    "VirtualSpace",
+    "nmethod",
+];
+
+/// Maximum offset of a field, and size of a type.
+const MAX_OFFSET: u64 = 4096;
+
+/// Supported versions. JDK 23 gave compiled code another layout.
+const VERSIONS: std::ops::RangeInclusive<u32> = 9..=22;
+
+/// First version whose compressed numbers contain no zero bytes (JDK-8292758).
+const WITHOUT_ZEROS: u32 = 20;
+
+/// Offsets in objects, in bytes, unless stated otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// True if no byte of a compressed number is zero.
+    pub(super) excludes_zeros: bool,
+    pub(super) method: MethodLayout,
+    pub(super) code: CodeLayout,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MethodLayout {
+    pub(super) const_method: u64,
+    /// Start of the interpreter's code for this kind of method.
+    pub(super) interpreter_entry: u64,
+    pub(super) constants: u64,
+    pub(super) flags: u64,
+    pub(super) code_size: u64,
+    pub(super) name_index: u64,
+    /// Bytes of a ConstMethod, before the bytecode.
+    pub(super) const_method_size: u64,
+    pub(super) pool_tags: u64,
+    pub(super) pool_holder: u64,
+    pub(super) pool_length: u64,
+    /// Bytes of a ConstantPool, before the constants.
+    pub(super) pool_size: u64,
+    pub(super) source_file: SourceFile,
+    pub(super) class_constants: u64,
+    pub(super) class_name: u64,
+    pub(super) symbol_length: u64,
+    pub(super) symbol_body: u64,
+}
+
+/// Where the index of the source file's name lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SourceFile {
+    /// JDK 15 and later.
+    InPool(u64),
+    InClass(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CodeLayout {
+    /// Address of the pointer to the list of heaps.
+    pub(super) heaps: u64,
+    pub(super) list_len: u64,
+    pub(super) list_data: u64,
+    pub(super) heap_memory: u64,
+    pub(super) heap_segments: u64,
+    pub(super) heap_segment_shift: u64,
+    pub(super) space_low: u64,
+    pub(super) space_high: u64,
+    /// Bytes of the header of a block in a heap.
+    pub(super) block_size: u64,
+    pub(super) blob_name: u64,
+    pub(super) blob_size: u64,
+    pub(super) blob_start: u64,
+    pub(super) blob_end: u64,
+    pub(super) method: u64,
+    pub(super) scopes: u64,
+    pub(super) metadata_offset: u64,
+    pub(super) pcs_offset: u64,
+    pub(super) pcs_end_offset: u64,
+    pub(super) entry: u64,
+    pub(super) verified_entry: u64,
+    /// Handlers that replace return addresses of frames with invalid code.
+    pub(super) deoptimization: [u64; 2],
+    pub(super) original_pc_offset: u64,
+    pub(super) pc_offset: u64,
+    pub(super) pc_scope: u64,
+    pub(super) pc_size: u64,
+}
+
+impl Layout {
+    /// Reads the layout of a process. `None` for an unsupported version.
+    pub(super) fn read(
+        exports: &Exports,
+        bias: u64,
+        memory: &mut Snapshot,
+    ) -> Result<Option<Self>> {
+        let tables = exports.read(bias, memory, |name| TYPES.contains(&name))?;
+        let version = tables.field("Abstract_VM_Version", "_vm_major_version");
+        let version = memory.u32(version.ok_or(Fault::Invalid)?)?;
+        Ok(Self::new(&tables, version))
+    }
+
+    /// Returns the layout of a version. `None` if it is unsupported or a field is missing.
+    pub(super) fn new(tables: &Tables, version: u32) -> Option<Self> {
+        let at = |class: &str, field: &str| {
+            (tables.field(class, field)).filter(|offset| *offset < MAX_OFFSET)
+        };
+        let size = |class: &str| tables.size(class).filter(|size| *size < MAX_OFFSET);
+        if !VERSIONS.contains(&version) {
+            return None;
+        }
+        let source_file = "_source_file_name_index";
+        let in_pool = at("ConstantPool", source_file).map(SourceFile::InPool);
+        let in_class = || at("InstanceKlass", source_file).map(SourceFile::InClass);
+        let method = MethodLayout {
+            const_method: at("Method", "_constMethod")?,
+            interpreter_entry: at("Method", "_i2i_entry")?,
+            constants: at("ConstMethod", "_constants")?,
+            flags: at("ConstMethod", "_flags").or_else(|| at("ConstMethod", "_flags._flags"))?,
+            code_size: at("ConstMethod", "_code_size")?,
+            name_index: at("ConstMethod", "_name_index")?,
+            const_method_size: size("ConstMethod")?,
+            pool_tags: at("ConstantPool", "_tags")?,
+            pool_holder: at("ConstantPool", "_pool_holder")?,
+            pool_length: at("ConstantPool", "_length")?,
+            pool_size: size("ConstantPool")?,
+            source_file: in_pool.or_else(in_class)?,
+            class_constants: at("InstanceKlass", "_constants")?,
+            class_name: at("Klass", "_name")?,
+            symbol_length: at("Symbol", "_length")?,
+            symbol_body: at("Symbol", "_body")?,
+        };
+        let list_len = at("GrowableArrayBase", "_len");
+        let code = CodeLayout {
+            heaps: tables.field("CodeCache", "_heaps")?,
+            list_len: list_len.or_else(|| at("GenericGrowableArray", "_len"))?,
+            list_data: at("GrowableArray<int>", "_data")?,
+            heap_memory: at("CodeHeap", "_memory")?,
+            heap_segments: at("CodeHeap", "_segmap")?,
+            heap_segment_shift: at("CodeHeap", "_log2_segment_size")?,
+            space_low: at("VirtualSpace", "_low_boundary")?,
+            space_high: at("VirtualSpace", "_high_boundary")?,
+            block_size: size("HeapBlock")?,
+            blob_name: at("CodeBlob", "_name")?,
+            blob_size: at("CodeBlob", "_size")?,
+            blob_start: at("CodeBlob", "_code_begin")?,
+            blob_end: at("CodeBlob", "_code_end")?,
+            method: at("CompiledMethod", "_method")?,
+            scopes: at("CompiledMethod", "_scopes_data_begin")?,
+            metadata_offset: at("nmethod", "_metadata_offset")?,
+            pcs_offset: at("nmethod", "_scopes_pcs_offset")?,
+            pcs_end_offset: at("nmethod", "_dependencies_offset")?,
+            entry: at("nmethod", "_entry_point")?,
+            verified_entry: at("nmethod", "_verified_entry_point")?,
+            deoptimization: [
+                at("CompiledMethod", "_deopt_handler_begin")?,
+                at("CompiledMethod", "_deopt_mh_handler_begin")?,
+            ],
+            original_pc_offset: at("nmethod", "_orig_pc_offset")?,
+            pc_offset: at("PcDesc", "_pc_offset")?,
+            pc_scope: at("PcDesc", "_scope_decode_offset")?,
+            pc_size: size("PcDesc").filter(|size| (8..=64).contains(size))?,
+        };
+        let fits = code.pc_offset + 4 <= code.pc_size && code.pc_scope + 4 <= code.pc_size;
+        fits.then_some(Self {
+            excludes_zeros: version >= WITHOUT_ZEROS,
+            method,
+            code,
+        })
+    }
+}

@@ -1,0 +1,343 @@
+//! Java: HotSpot of JDK 11, 17 and 21.
+//!
+//! All frames of Java methods are on the machine stack. The interpreter keeps the Method in a slot of
+//! its frames. Compiled code lies in a blob that names its method, and has tables of the methods
+//! inlined into it. Metadata of methods does not move, and lives as long as the class.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `tables` | tables that `libjvm.so` exports for debuggers |
+//! | `layout` | offsets of a version |
+//! | `frames` | which native frames may run a method |
+//! | `code` | blobs of the code cache |
+//! | `pcs` | which methods are active at an instruction, with inlined ones |
+//! | `numbers` | compressed numbers |
+//! | `method` | name, file and line of a method |
+
+mod code;
+mod frames;
+mod layout;
+mod method;
+mod numbers;
+mod pcs;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::snapshot::{Fault, Result, Snapshot};
+use crate::{
+    CodeKind, Found, ImageSymbols, Interpreter, JAVA_STUB, Names, NativeFrame, ProcessMemory,
+    Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
+};
+use code::{Blob, BlobKind, CodeCache, Compiled};
+use frames::JavaFrame;
+use layout::Layout;
+use method::{MethodProof, interpreter_entry};
+use pcs::Scope;
+use tables::Exports;
+
+/// Validity of a proof in nanoseconds. HotSpot frees code that several steps found unused, and
+/// metadata when it unloads classes.
+const FRESH: u64 = 50_000_000;
+
+/// Maximum number of rounds of reads for one stack. A new process takes about fifteen.
+const MAX_ROUNDS: usize = 50;
+
+const MAX_NAMED: usize = 1 << 16;
+
+/// Maximum bytes from the interpreter's entry to the instruction that saves the Method.
+const MAX_ENTRY: u64 = 1 << 10;
+
+fn is_fresh(proven: u64, time: u64) -> bool {
+    time.saturating_sub(proven) < FRESH
+}
+
+/// HotSpot in `libjvm.so`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HotSpot;
+
+impl Runtime for HotSpot {
+    fn is_image(&self, name: &[u8]) -> bool {
+        name == b"libjvm.so"
+    }
+
+    fn wants_symbol(&self, name: &[u8]) -> bool {
+        tables::is_needed(name)
+    }
+
+    fn has_all(&self, symbols: &ImageSymbols) -> bool {
+        Exports::find(symbols).is_some()
+    }
+
+    fn image(&self, _: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>> {
+        let exports = Exports::find(symbols)?;
+        Some(Arc::new(HotSpotImage { exports }))
+    }
+}
+
+#[derive(Debug)]
+struct HotSpotImage {
+    exports: Exports,
+}
+
+impl RuntimeImage for HotSpotImage {
+    fn process(self: Arc<Self>, bias: u64) -> Box<dyn Interpreter> {
+        Box::new(HotSpotProcess {
+            image: self,
+            bias,
+            is_code_named: false,
+            layout: None,
+            code: CodeCache::default(),
+            named: FxHashMap::default(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct HotSpotProcess {
+    image: Arc<HotSpotImage>,
+    bias: u64,
+    /// True if a file names compiled code.
+    is_code_named: bool,
+    /// The inner `None` is an unsupported version.
+    layout: Option<Option<Box<Layout>>>,
+    code: CodeCache,
+    /// By Method.
+    named: FxHashMap<u64, Named>,
+}
+
+#[derive(Debug)]
+struct Named {
+    proof: MethodProof,
+    proven: u64,
+    address: Option<u64>,
+}
+
+impl Interpreter for HotSpotProcess {
+    fn is_own(&self, frame: &NativeFrame) -> bool {
+        frame.code == CodeKind::Generated
+    }
+
+    fn read(
+        &mut self,
+        stack: &Stack<'_>,
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+        found: &mut Found,
+    ) {
+        let layout = self.layout.take().or_else(|| self.read_layout(memory));
+        if let Some(Some(layout)) = &layout {
+            self.read_with(layout, stack, memory, names, found);
+        } else {
+            found.is_unread = layout.is_none();
+        }
+        self.layout = layout;
+    }
+
+    fn handle_named_code(&mut self) {
+        self.is_code_named = true;
+    }
+}
+
+/// What a frame in generated code runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Runs {
+    /// Methods, innermost first: entries of [`Names`], or `None` without a name.
+    Methods(Vec<Option<u64>>),
+    /// A stub of HotSpot, with the entry of its name.
+    Stub(Option<u64>),
+    /// Code that is not HotSpot's, or that a file names.
+    Other,
+}
+
+impl HotSpotProcess {
+    /// Returns `None` if the memory is unreadable, and the inner `None` for an unsupported version.
+    fn read_layout(&self, memory: &mut dyn ProcessMemory) -> Option<Option<Box<Layout>>> {
+        let mut snapshot = Snapshot::default();
+        for _ in 0..MAX_ROUNDS {
+            match Layout::read(&self.image.exports, self.bias, &mut snapshot) {
+                Ok(layout) => return Some(layout.map(Box::new)),
+                Err(Fault::Invalid) => return snapshot.has_read().then_some(None),
+                Err(Fault::Unread) => {}
+            }
+            if !snapshot.fetch(memory) {
+                break;
+            }
+        }
+        snapshot.has_read().then_some(None)
+    }
+
+    fn read_with(
+        &mut self,
+        layout: &Layout,
+        stack: &Stack<'_>,
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+        found: &mut Found,
+    ) {
+        let frames = frames::candidates(stack);
+        let mut snapshot = Snapshot::default();
+        let mut runs: Vec<Option<Runs>> = vec![None; frames.len()];
+        for _ in 0..MAX_ROUNDS {
+            let unknown = (frames.iter().zip(&mut runs)).filter(|(_, runs)| runs.is_none());
+            for (frame, runs) in unknown {
+                *runs = match self.runs(&mut snapshot, layout, stack, frame, names) {
+                    Ok(runs) => Some(runs),
+                    Err(Fault::Invalid) => Some(Runs::Methods(vec![None])),
+                    Err(Fault::Unread) => None,
+                };
+            }
+            if !snapshot.fetch(memory) {
+                break;
+            }
+        }
+        for (frame, runs) in frames.iter().zip(runs) {
+            match runs.unwrap_or_else(|| Runs::Methods(vec![None])) {
+                Runs::Methods(methods) => {
+                    for method in methods {
+                        found.push(frame.native, method, UNNAMED_JAVA, names);
+                    }
+                }
+                Runs::Stub(Some(address)) => found.push_stub(frame.native, address),
+                Runs::Stub(None) | Runs::Other => {}
+            }
+        }
+        found.is_unread |= found.unnamed > 0 && !snapshot.has_read();
+    }
+
+    /// Returns what a frame runs. [`Fault::Invalid`] if it runs a method that nothing proves.
+    fn runs(
+        &mut self,
+        memory: &mut Snapshot,
+        layout: &Layout,
+        stack: &Stack<'_>,
+        frame: &JavaFrame,
+        names: &mut dyn Names,
+    ) -> Result<Runs> {
+        let time = stack.time;
+        let blob = match self.code.find(memory, &layout.code, frame.inside, time) {
+            Err(Fault::Invalid) => return Ok(Runs::Other),
+            blob => blob?,
+        };
+        let compiled = match &blob.kind {
+            BlobKind::Interpreter => {
+                let method = interpreted(memory, layout, frame)?;
+                let name = self.name(memory, layout, method, time, names)?;
+                return Ok(Runs::Methods(vec![name]));
+            }
+            _ if self.is_code_named => return Ok(Runs::Other),
+            BlobKind::Stub(name) => {
+                return Ok(Runs::Stub(names.address_of(&format!("{JAVA_STUB}{name}"))));
+            }
+            BlobKind::Compiled(compiled) => *compiled,
+        };
+        // Code for another class of receiver may jump away.
+        if frame.pc < compiled.verified_entry && compiled.entry <= frame.pc && !frame.has_called {
+            return Err(Fault::Invalid);
+        }
+        let word = |above: u64| stack.memory.read_u64(frame.sp.checked_add(above)?);
+        let scopes = match compiled.return_address(frame.pc, word) {
+            Some(pc) => self.scopes(memory, layout, &blob, &compiled, frame.at(pc)),
+            None => Err(Fault::Invalid),
+        };
+        let mut methods: Vec<Option<u64>> = vec![Some(compiled.method)];
+        match scopes {
+            Ok(scopes) => methods.extend(scopes.iter().skip(1).map(|scope| Some(scope.method))),
+            Err(Fault::Unread) => return Err(Fault::Unread),
+            // Some inlined method made the call.
+            Err(Fault::Invalid) if frame.has_called && compiled.is_bytecode => methods.push(None),
+            Err(Fault::Invalid) => {}
+        }
+        let named: Vec<_> = (methods.iter().rev())
+            .map(|method| match method {
+                Some(method) => self.name(memory, layout, *method, time, names),
+                None => Ok(None),
+            })
+            .collect();
+        let named: Result<Vec<_>> = (named.into_iter())
+            .map(|name| match name {
+                Err(Fault::Invalid) => Ok(None),
+                name => name,
+            })
+            .collect();
+        Ok(Runs::Methods(named?))
+    }
+
+    /// Returns the methods active at a frame's instruction, outermost first.
+    fn scopes(
+        &mut self,
+        memory: &mut Snapshot,
+        layout: &Layout,
+        blob: &Blob,
+        compiled: &Compiled,
+        frame: JavaFrame,
+    ) -> Result<Vec<Scope>> {
+        let pcs = self.code.pcs(memory, &layout.code, blob, compiled)?;
+        let offset = i32::try_from(frame.pc.wrapping_sub(blob.start));
+        let offset = offset.map_err(|_| Fault::Invalid)?;
+        let [before, after] = pcs::scopes_at(pcs, offset, frame.has_called);
+        let (Some(before), Some(after)) = (before, after) else {
+            return Err(Fault::Invalid);
+        };
+        let code = &mut self.code;
+        let one = code.chain(memory, layout, blob, compiled, before);
+        let other = code.chain(memory, layout, blob, compiled, after)?;
+        let one = one?;
+        let count = pcs::common(&one, &other);
+        Ok(one.iter().take(count).copied().collect())
+    }
+
+    /// Returns the entry of a method's name. `None` at the limit of names.
+    fn name(
+        &mut self,
+        memory: &mut Snapshot,
+        layout: &Layout,
+        method: u64,
+        time: u64,
+        names: &mut dyn Names,
+    ) -> Result<Option<u64>> {
+        if let Some(named) = self.named.get_mut(&method) {
+            if is_fresh(named.proven, time) {
+                return Ok(named.address);
+            }
+            match named.proof.is_unchanged(memory, &layout.method) {
+                Ok(true) => {
+                    named.proven = time;
+                    return Ok(named.address);
+                }
+                Err(Fault::Unread) => return Err(Fault::Unread),
+                _ => self.named.remove(&method),
+            };
+        }
+        let proof = MethodProof::read(memory, &layout.method, method)?;
+        let text = proof.describe(memory, layout)?;
+        let named = Named {
+            proof,
+            proven: time,
+            address: names.address_of(&text),
+        };
+        let address = named.address;
+        if self.named.len() >= MAX_NAMED {
+            self.named.clear();
+        }
+        self.named.insert(method, named);
+        Ok(address)
+    }
+}
+
+/// Returns the Method of a frame of the interpreter.
+fn interpreted(memory: &mut Snapshot, layout: &Layout, frame: &JavaFrame) -> Result<u64> {
+    if let Some(method) = frame.method {
+        return Ok(method);
+    }
+    let method = frame.entered.ok_or(Fault::Invalid)?;
+    let entry = interpreter_entry(memory, &layout.method, method)?;
+    match frame.pc.wrapping_sub(entry) < MAX_ENTRY {
+        true => Ok(method),
+        false => Err(Fault::Invalid),
+    }
+}
