@@ -144,7 +144,7 @@ fn a_recording_travels_as_the_page_says() {
 
 #[test]
 fn functions_of_python_have_names_as_the_page_says() {
-    needs!(PerfEvents, X86_64, File("/usr/bin/python3"));
+    needs!(PerfEvents, X86_64, Node, Java, File("/usr/bin/python3"));
     follow("guide/languages.md");
 }
 
@@ -162,6 +162,6 @@ fn a_build_keeps_its_profile_as_the_page_says() {
 
 #[test]
 fn views_are_in_the_language_of_the_program_as_the_page_says() {
-    needs!(PerfEvents, Node);
+    needs!(PerfEvents, X86_64, Node, Java, File("/usr/bin/python3"));
     follow("guide/languages.md");
 }

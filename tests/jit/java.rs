@@ -109,8 +109,8 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the CPU time of a process in user mode.
-fn ticks(pid: &str) -> u64 {
+/// Returns the CPU time of a process in user mode, in clock ticks.
+pub(super) fn ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
     let ticks = fields.split(' ').nth(11);

@@ -2,6 +2,7 @@
 
 mod code_names;
 mod java;
+mod java_methods;
 mod javascript;
 mod runtimes;
 mod unwinding;

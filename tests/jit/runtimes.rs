@@ -1,9 +1,10 @@
 //! `--runtimes`: runtimes write names without options from the user.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+use super::java::ticks;
 use crate::support::{
     Here, Need, Report, c, check, has, measured, needs, python_with_trampolines, wait_until,
 };
@@ -176,15 +177,6 @@ fn java_is_made_to_write_names() {
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report("--no-by-language"), "Work.words", 0.1)
     });
-}
-
-/// Returns the CPU time of a process in user mode, in clock ticks.
-fn ticks(pid: &str) -> u64 {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    let stat = stat.unwrap_or_default();
-    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
-    let ticks = fields.split(' ').nth(11);
-    ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the header lines of a report about perf maps, with remedies.

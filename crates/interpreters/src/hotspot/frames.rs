@@ -75,7 +75,7 @@ fn method_slot(stack: &Stack<'_>, index: usize) -> Option<u64> {
     let fp = own.registers.frame_pointer()?;
     let slot = |avma: u64| stack.memory.read_u64(avma);
     let sender = slot(fp.checked_sub(SENDER)?)?;
-    let is_own = fp.checked_add(16)? <= sender
+    let is_own = fp.checked_add(8)? <= sender
         && sender == caller.sp
         && slot(fp.checked_add(8)?)? == caller.address;
     let method = fp.checked_sub(METHOD)?;

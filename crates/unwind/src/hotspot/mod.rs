@@ -114,7 +114,13 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
         Some((above, path.read(slot, memory)?, path.read(saved, memory)?))
     };
     let read = |avma, into: &mut [u8]| text.read(avma, into);
-    let (mut above, mut address, mut fp) = framed(0)?;
+    let passed = if exact {
+        0
+    } else {
+        passed_words(registers.ip(), text)
+    };
+    let passed = framed(passed).filter(|(_, at, _)| text.is_return_address(*at));
+    let (mut above, mut address, mut fp) = passed.or_else(|| framed(0))?;
     let polls = |blob: Blob| blob.frame != 0 && blob.complete <= address;
     let mut interrupted = false;
     if !text.is_return_address(address) {
@@ -145,6 +151,23 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
         interrupted,
     };
     Some((caller, FoundBy::FrameSize))
+}
+
+/// Returns the number of words that a caller has pushed for a stub: C1's code for a slow check of types
+/// pushes two, and pops them after the call. An epilogue pops only the frame pointer.
+fn passed_words<C: CodeSource>(return_address: u64, text: &C) -> u64 {
+    let mut code = [0; 4];
+    let len = text.read(return_address, &mut code);
+    let pop = |code: &[u8]| match code {
+        [0x41, 0x58..=0x5f, ..] => 2,
+        [0x5d, ..] => 0,
+        [0x58..=0x5f, ..] => 1,
+        _ => 0,
+    };
+    let code = code.get(..len).unwrap_or_default();
+    let first = pop(code);
+    let second = code.get(first..).map_or(0, pop);
+    if first > 0 && second > 0 { 2 } else { 0 }
 }
 
 /// Returns true if an address lies in the bytecode of the method in the interpreter's frame. Class
@@ -228,9 +251,10 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
     let address = memory.read_u64(slot)?;
     let saved = memory.read_u64(fp)?;
     let sender = memory.read_u64(fp.wrapping_sub(8))?;
+    // A linker of method handles has removed an argument: then the return address is in its place.
     let is_frame = fp.is_multiple_of(8)
         && registers.sp() <= fp
-        && slot < sender
+        && slot <= sender
         && sender.wrapping_sub(registers.sp()) <= MAX_FRAME
         && text.is_return_address(address);
     if !is_frame {
