@@ -112,23 +112,24 @@ pub(super) struct CodeCache {
 }
 
 impl CodeCache {
-    /// Returns the blob whose code contains an address. [`Fault::Invalid`] for other code.
+    /// Returns the blob whose code contains an address. `None` for an address outside of HotSpot's
+    /// heaps, and [`Fault::Invalid`] for code whose blob is unreadable or was freed.
     pub(super) fn find(
         &mut self,
         memory: &mut Snapshot,
         layout: &CodeLayout,
         avma: u64,
         time: u64,
-    ) -> Result<Blob> {
+    ) -> Result<Option<Blob>> {
         let below = self.known.range_mut(..=avma).next_back();
         if let Some((&start, known)) = below.filter(|(_, known)| avma < known.blob.end) {
             if is_fresh(known.proven, time) {
-                return Ok(known.blob.clone());
+                return Ok(Some(known.blob.clone()));
             }
             match Blob::read(memory, layout, known.blob.at) {
                 Ok(blob) if blob == known.blob => {
                     known.proven = time;
-                    return Ok(blob);
+                    return Ok(Some(blob));
                 }
                 Err(Fault::Unread) => return Err(Fault::Unread),
                 _ => self.forget(start),
@@ -137,7 +138,9 @@ impl CodeCache {
         if self.heap_at(avma).is_none() {
             self.heaps = read_heaps(memory, layout)?;
         }
-        let heap = self.heap_at(avma).ok_or(Fault::Invalid)?;
+        let Some(heap) = self.heap_at(avma) else {
+            return Ok(None);
+        };
         let block = heap.block(memory, avma)?;
         let blob = Blob::read(memory, layout, block.wrapping_add(layout.block_size))?;
         if !(blob.start..blob.end).contains(&avma) || blob.at < heap.low {
@@ -154,7 +157,7 @@ impl CodeCache {
             chains: FxHashMap::default(),
         };
         self.known.insert(blob.start, known);
-        Ok(blob)
+        Ok(Some(blob))
     }
 
     /// Returns the instructions of compiled code that have a scope, sorted.
@@ -258,7 +261,11 @@ fn read_heaps(memory: &mut Snapshot, layout: &CodeLayout) -> Result<Vec<Heap>> {
     let heaps: Vec<_> = (pointers.into_iter())
         .map(|pointer| Heap::read(memory, layout, pointer))
         .collect();
-    heaps.into_iter().collect()
+    let heaps = heaps.into_iter().collect::<Result<Vec<Heap>>>()?;
+    match heaps.is_empty() {
+        true => Err(Fault::Invalid),
+        false => Ok(heaps),
+    }
 }
 
 impl Blob {

@@ -219,9 +219,8 @@ impl HotSpotProcess {
         names: &mut dyn Names,
     ) -> Result<Runs> {
         let time = stack.time;
-        let blob = match self.code.find(memory, &layout.code, frame.inside, time) {
-            Err(Fault::Invalid) => return Ok(Runs::Other),
-            blob => blob?,
+        let Some(blob) = (self.code).find(memory, &layout.code, frame.inside, time)? else {
+            return Ok(Runs::Other);
         };
         let compiled = match &blob.kind {
             BlobKind::Interpreter => {

@@ -512,6 +512,20 @@ fn code_of_others_and_code_that_a_file_names_get_no_methods() {
     assert_eq!(names(&found), [(1, "Java:a.B.f B.java:3")]);
 }
 
+#[test]
+fn code_whose_blob_was_freed_keeps_a_frame() {
+    let mut process = Process::new();
+    let f = process.method("f", 3);
+    let code = process.compiled(f, &[(0x40, &[f])]);
+    let (found, _) = read(&mut session(), &mut process, &[at(code + 0x5000)], 0);
+    assert_eq!(names(&found), [(0, UNNAMED_JAVA)]);
+    // Nothing could be read at all.
+    let mut gone = process.clone();
+    gone.bytes.clear();
+    let (found, _) = read(&mut session(), &mut gone, &[at(code + 0x40)], 0);
+    assert_eq!(names(&found), [(0, UNNAMED_JAVA)]);
+}
+
 /// Memory of a process in which some bytes are others.
 struct Changed {
     process: Process,
