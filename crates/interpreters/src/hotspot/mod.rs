@@ -4,6 +4,9 @@
 //! its frames. Compiled code lies in a blob that names its method, and has tables of the methods
 //! inlined into it. Metadata of methods does not move, and lives as long as the class.
 //!
+//! Files that name compiled code change nothing: HotSpot writes perf maps at one moment, so they are
+//! never complete. Views join both names of a method.
+//!
 //! | file | idea |
 //! |---|---|
 //! | `tables` | tables that `libjvm.so` exports for debuggers |
@@ -89,7 +92,6 @@ impl RuntimeImage for HotSpotImage {
         Box::new(HotSpotProcess {
             image: self,
             bias,
-            is_code_named: false,
             layout: None,
             code: CodeCache::default(),
             named: FxHashMap::default(),
@@ -101,8 +103,6 @@ impl RuntimeImage for HotSpotImage {
 struct HotSpotProcess {
     image: Arc<HotSpotImage>,
     bias: u64,
-    /// True if a file names compiled code.
-    is_code_named: bool,
     /// The inner `None` is an unsupported version.
     layout: Option<Option<Box<Layout>>>,
     code: CodeCache,
@@ -137,10 +137,6 @@ impl Interpreter for HotSpotProcess {
         }
         self.layout = layout;
     }
-
-    fn handle_named_code(&mut self) {
-        self.is_code_named = true;
-    }
 }
 
 /// What a frame in generated code runs.
@@ -150,7 +146,7 @@ enum Runs {
     Methods(Vec<Option<u64>>),
     /// A stub of HotSpot, with the entry of its name.
     Stub(Option<u64>),
-    /// Code that is not HotSpot's, or that a file names.
+    /// Code that is not HotSpot's.
     Other,
 }
 
@@ -228,7 +224,6 @@ impl HotSpotProcess {
                 let name = self.name(memory, layout, method, time, names)?;
                 return Ok(Runs::Methods(vec![name]));
             }
-            _ if self.is_code_named => return Ok(Runs::Other),
             BlobKind::Stub(name) => {
                 return Ok(Runs::Stub(names.address_of(&format!("{JAVA_STUB}{name}"))));
             }

@@ -333,7 +333,6 @@ fn reader() -> HotSpotProcess {
             exports: Exports::find(&symbols).expect("all symbols"),
         }),
         bias: 0,
-        is_code_named: false,
         layout: Some(Layout::new(&tables, 17).map(Box::new)),
         code: CodeCache::default(),
         named: FxHashMap::default(),
@@ -498,18 +497,12 @@ fn class_that_does_not_lead_back_to_its_names_has_none() {
 }
 
 #[test]
-fn code_of_others_and_code_that_a_file_names_get_no_methods() {
+fn code_of_other_generators_gets_no_methods() {
     let mut process = Process::new();
-    let f = process.method("f", 3);
-    let code = process.compiled(f, &[(0x40, &[f])]);
-    let interpreter = process.blob("Interpreter");
-    let mut session = session();
-    let (found, _) = read(&mut session, &mut process, &[at(CODE + CODE_SIZE + 8)], 0);
+    process.blob("Interpreter");
+    let pushed = [at(CODE + CODE_SIZE + 8)];
+    let (found, _) = read(&mut session(), &mut process, &pushed, 0);
     assert!(found.is_empty());
-    session.hotspot.handle_named_code();
-    let pushed = [at(code + 0x40), interpreted(interpreter + 8, f)];
-    let (found, _) = read(&mut session, &mut process, &pushed, 0);
-    assert_eq!(names(&found), [(1, "Java:a.B.f B.java:3")]);
 }
 
 #[test]

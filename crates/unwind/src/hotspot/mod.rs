@@ -107,6 +107,16 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
             registers.keep(1 << RBP | 1 << RSP);
             return Some(caller(address, slot, FoundBy::Code));
         }
+        let target = poll_target(registers.ip(), text);
+        let handler = target.and_then(|at| blobs.find(at, |avma, into| text.read(avma, into)));
+        if handler.is_some_and(|handler| handler.is_safepoint) {
+            let slot = registers.sp();
+            let address = memory.read_u64(slot)?;
+            registers.keep(1 << RBP);
+            registers.set(RSP, slot.wrapping_add(8));
+            let is_return = text.is_return_address(address);
+            return is_return.then(|| caller(address, slot, FoundBy::Code));
+        }
     }
     let framed = |pushed: u64| {
         let above = path.registers().sp().wrapping_add(blob.frame + 8 * pushed);
@@ -151,6 +161,23 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
         interrupted,
     };
     Some((caller, FoundBy::FrameSize))
+}
+
+/// Returns where the slow path of a poll at a method's return jumps to. The method has no frame there.
+/// The path saves an address for the handler (`C2SafepointPollStub`, `C1SafepointPollStub`).
+fn poll_target<C: CodeSource>(ip: u64, text: &C) -> Option<u64> {
+    let mut code = [0; 24];
+    let len = text.read(ip, &mut code);
+    let mut rest = code.get(..len)?;
+    // lea r10, [rip + offset]; mov [r15 + offset], r10; jmp
+    for prefix in [[0x4c, 0x8d, 0x15], [0x4d, 0x89, 0x97]] {
+        if rest.starts_with(&prefix) {
+            rest = rest.get(prefix.len() + 4..)?;
+        }
+    }
+    let offset = rest.strip_prefix(&[0xe9])?.first_chunk()?;
+    let next = ip.wrapping_add((len - rest.len() + 5) as u64);
+    Some(next.wrapping_add_signed(i32::from_le_bytes(*offset).into()))
 }
 
 /// Returns the number of words that a caller has pushed for a stub: C1's code for a slow check of types
