@@ -292,3 +292,55 @@ fn interpreted<M: Memory + ?Sized, C: CodeSource>(
     registers.set(RSP, sender);
     Some(caller(address, slot, FoundBy::FramePointer))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code at an address.
+    struct Code(u64, Vec<u8>);
+
+    impl CodeSource for Code {
+        fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+            let at = usize::try_from(avma.wrapping_sub(self.0)).unwrap_or(usize::MAX);
+            let bytes = self.1.get(at..).unwrap_or_default();
+            let len = bytes.len().min(into.len());
+            into[..len].copy_from_slice(&bytes[..len]);
+            len
+        }
+
+        fn is_described(&self, _: u64) -> bool {
+            false
+        }
+
+        fn is_return_address(&self, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// As C2 of JDK 17 writes it: the handler is 0x100 bytes behind the code.
+    #[test]
+    fn slow_path_of_a_poll_leads_to_the_handler_from_each_instruction() {
+        let mut bytes = vec![0x4c, 0x8d, 0x15, 1, 2, 3, 4];
+        bytes.extend([0x4d, 0x89, 0x97, 0x50, 3, 0, 0]);
+        bytes.extend([0xe9, 0, 1, 0, 0]);
+        let code = Code(0x1000, bytes.clone());
+        for start in [0x1000, 0x1007, 0x100e] {
+            assert_eq!(poll_target(start, &code), Some(0x1013 + 0x100));
+        }
+        assert_eq!(poll_target(0x1013, &code), None);
+        bytes.truncate(16);
+        assert_eq!(poll_target(0x1000, &Code(0x1000, bytes)), None, "cut");
+    }
+
+    #[test]
+    fn arguments_of_a_stub_are_popped_by_two_instructions() {
+        let words = |bytes: &[u8]| passed_words(0x1000, &Code(0x1000, bytes.to_vec()));
+        assert_eq!(words(&[0x5e, 0x5f, 0x90]), 2);
+        assert_eq!(words(&[0x41, 0x5b, 0x41, 0x58]), 2);
+        assert_eq!(words(&[0x41, 0x5b, 0x5e]), 2);
+        assert_eq!(words(&[0x5d, 0xc3]), 0, "an epilogue");
+        assert_eq!(words(&[0x5e, 0xc3]), 0);
+        assert_eq!(words(&[]), 0);
+    }
+}
