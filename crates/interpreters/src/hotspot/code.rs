@@ -1,14 +1,14 @@
 //! [`CodeCache`]: which blob of HotSpot's code does an instruction belong to?
 //!
 //! The code cache consists of heaps. Each has a map with a byte for each segment, which leads to the
-//! first segment of a block (`src/hotspot/share/memory/heap.cpp` of the JDK). A block holds a blob:
-//! a header, and the code.
+//! first segment of a block (`src/hotspot/share/memory/heap.cpp` of the JDK). A block holds a blob.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::blob::{Blob, Compiled};
 use super::is_fresh;
 use super::layout::{CodeLayout, Layout};
 use super::pcs::{Pc, Scope, read_chain, read_pcs};
@@ -26,55 +26,10 @@ const FREE: u8 = 0xff;
 /// Maximum number of steps through a map. One step crosses up to 254 segments.
 const MAX_STEPS: usize = 64;
 
-/// Maximum bytes of a blob.
-const MAX_BLOB: u64 = 64 << 20;
-
 const MAX_KNOWN: usize = 1 << 15;
 
 /// Maximum number of cached instructions and scopes.
 const MAX_CACHED: usize = 1 << 20;
-
-/// Maximum length of a blob's name.
-const MAX_NAME: usize = 48;
-
-/// Blob of code, with its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Blob {
-    /// Address of the header.
-    pub(super) at: u64,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    name: u64,
-    pub(super) kind: BlobKind,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum BlobKind {
-    Interpreter,
-    Compiled(Compiled),
-    /// Code of no method, with HotSpot's name for it.
-    Stub(String),
-}
-
-/// Fields of compiled code. All are addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Compiled {
-    /// The Method.
-    pub(super) method: u64,
-    /// Code between these two checks the class of the receiver, and may jump to another method.
-    pub(super) entry: u64,
-    pub(super) verified_entry: u64,
-    /// Return addresses that replace those of frames with invalid code.
-    pub(super) deoptimization: [u64; 2],
-    /// Where such a frame keeps its return address, in bytes above the stack pointer.
-    pub(super) original_pc: u64,
-    /// False for the wrapper of a native method, which has no table of instructions.
-    pub(super) is_bytecode: bool,
-    pub(super) metadata: u64,
-    pub(super) scopes: u64,
-    pub(super) pcs: u64,
-    pub(super) pcs_end: u64,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Heap {
@@ -265,115 +220,5 @@ fn read_heaps(memory: &mut Snapshot, layout: &CodeLayout) -> Result<Vec<Heap>> {
     match heaps.is_empty() {
         true => Err(Fault::Invalid),
         false => Ok(heaps),
-    }
-}
-
-impl Blob {
-    /// Reads the header at an address.
-    fn read(memory: &mut Snapshot, layout: &CodeLayout, at: u64) -> Result<Self> {
-        let place = |offset: u64| at.wrapping_add(offset);
-        let words = [layout.blob_start, layout.blob_end, layout.blob_name];
-        let words = words.map(|offset| memory.u64(place(offset)));
-        let size = u64::from(memory.u32(place(layout.blob_size))?);
-        let [start, end, name] = words;
-        let (start, end, name) = (start?, end?, name?);
-        let last = at.checked_add(size).ok_or(Fault::Invalid)?;
-        if !(at < start && start < end && end <= last && size <= MAX_BLOB) {
-            return Err(Fault::Invalid);
-        }
-        let kind = match &*text(memory, name)? {
-            "Interpreter" => BlobKind::Interpreter,
-            name @ ("nmethod" | "native nmethod") => {
-                let is_bytecode = name == "nmethod";
-                BlobKind::Compiled(Compiled::read(memory, layout, at, last, is_bytecode)?)
-            }
-            name => BlobKind::Stub(name.to_owned()),
-        };
-        Ok(Self {
-            at,
-            start,
-            end,
-            name,
-            kind,
-        })
-    }
-}
-
-impl Compiled {
-    fn read(
-        memory: &mut Snapshot,
-        layout: &CodeLayout,
-        at: u64,
-        last: u64,
-        is_bytecode: bool,
-    ) -> Result<Self> {
-        let place = |offset: u64| at.wrapping_add(offset);
-        let handlers = (layout.deoptimization).map(|offset| memory.u64(place(offset)));
-        let original_pc = memory.u32(place(layout.original_pc_offset));
-        let words = [
-            layout.method,
-            layout.entry,
-            layout.verified_entry,
-            layout.scopes,
-        ];
-        let words = words.map(|offset| memory.u64(place(offset)));
-        let offsets = [
-            layout.metadata_offset,
-            layout.pcs_offset,
-            layout.pcs_end_offset,
-        ];
-        let offsets = offsets.map(|offset| memory.u32(place(offset)));
-        let [method, entry, verified_entry, scopes] = words;
-        let [metadata, pcs, pcs_end] = offsets;
-        let [handler, mh_handler] = handlers;
-        let compiled = Self {
-            method: method?,
-            entry: entry?,
-            verified_entry: verified_entry?,
-            deoptimization: [handler?, mh_handler?],
-            original_pc: original_pc?.into(),
-            is_bytecode,
-            metadata: place(metadata?.into()),
-            scopes: scopes?,
-            pcs: place(pcs?.into()),
-            pcs_end: place(pcs_end?.into()),
-        };
-        let order = [
-            at,
-            compiled.metadata,
-            compiled.scopes,
-            compiled.pcs,
-            compiled.pcs_end,
-            last,
-        ];
-        match order.is_sorted() {
-            true => Ok(compiled),
-            false => Err(Fault::Invalid),
-        }
-    }
-}
-
-impl Compiled {
-    /// Returns the return address of a frame of this code. `word` reads the stack at a distance
-    /// from the frame's stack pointer.
-    pub(super) fn return_address(&self, pc: u64, word: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        match self.deoptimization.contains(&pc) {
-            true => word(self.original_pc),
-            false => Some(pc),
-        }
-    }
-}
-
-/// Returns a blob's name. It is a constant of `libjvm.so`, or was copied for a stub.
-fn text(memory: &mut Snapshot, avma: u64) -> Result<String> {
-    let bytes: [u8; MAX_NAME] = memory.bytes(avma)?;
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .ok_or(Fault::Invalid)?;
-    let name = bytes.get(..end).unwrap_or_default();
-    match !name.is_empty() && name.iter().all(|byte| (b' '..=b'~').contains(byte)) {
-        true => Ok(String::from_utf8_lossy(name).into_owned()),
-        false => Err(Fault::Invalid),
     }
 }

@@ -12,11 +12,13 @@
 //! | `tables` | tables that `libjvm.so` exports for debuggers |
 //! | `layout` | offsets of a version |
 //! | `frames` | which native frames may run a method |
-//! | `code` | blobs of the code cache |
+//! | `code` | heaps of the code cache, and known blobs |
+//! | `blob` | header of a piece of code |
 //! | `pcs` | which methods are active at an instruction, with inlined ones |
 //! | `numbers` | compressed numbers |
 //! | `method` | name, file and line of a method |
 
+mod blob;
 mod code;
 mod frames;
 mod layout;
@@ -36,7 +38,8 @@ use crate::{
     CodeKind, Found, ImageSymbols, Interpreter, JAVA_STUB, Names, NativeFrame, ProcessMemory,
     Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
 };
-use code::{Blob, BlobKind, CodeCache, Compiled};
+use blob::{Blob, BlobKind, Compiled};
+use code::CodeCache;
 use frames::JavaFrame;
 use layout::Layout;
 use method::{MethodProof, interpreter_entry};

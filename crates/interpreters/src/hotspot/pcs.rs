@@ -4,7 +4,7 @@
 //! (`PcDesc`). Each leads to a scope: the method and its bytecode index there, and the scope of its
 //! caller if the method is inlined (`src/hotspot/share/code/scopeDesc.cpp` of the JDK).
 
-use super::code::{Blob, Compiled};
+use super::blob::{Blob, Compiled};
 use super::layout::{CodeLayout, Layout};
 use super::numbers::{MAX_LEN, Numbers};
 use crate::snapshot::{Fault, Result, Snapshot};
