@@ -2,7 +2,7 @@
 //!
 //! `systemstack`, `mcall`, `morestack`, `asmcgocall`, `cgocallback` and vDSO calls load the stack
 //! pointer and call at once. Their call frame information ignores the switch. The words above the
-//! callee's frame are 0 or stale. The code after the call shows where the caller's stack is: see
+//! callee's frame are 0 or stale. The same holds for calls after an alignment of the stack pointer. The code after the call shows where the caller's stack is: see
 //! [`Switch`].
 
 use super::elf::part;
@@ -88,6 +88,9 @@ impl Switches {
                 {
                     let behind = code.get(len..).unwrap_or(&[]);
                     let (kind, address) = (kind(behind, is_direct), start + (at + len) as u64);
+                    if is_alignment(window) && matches!(kind, Switch::Never | Switch::Again) {
+                        continue;
+                    }
                     calls.push((address, kind));
                     // `time.now` calls the vDSO twice.
                     let again = to_call_before_return(behind).filter(|_| kind == Switch::OwnFrame);
@@ -203,13 +206,20 @@ fn callee(
 }
 
 /// Returns true for `mov rsp, r` and `mov rsp, [r+x]`, unless r is rsp or rbp, which belong to this
-/// stack.
+/// stack, and for alignments.
 fn loads_sp(code: &[u8]) -> bool {
     match *code {
+        _ if is_alignment(code) => true,
         [0x48 | 0x4c, 0x89, modrm] => modrm & 0xc7 == 0xc4 && !matches!(modrm, 0xe4 | 0xec),
         [0x48 | 0x49, 0x8b, modrm] => modrm & 0xf8 == 0x60 && !matches!(modrm, 0x64 | 0x65),
         _ => false,
     }
+}
+
+/// Returns true for `and rsp, x`. The stack remains, but the distance to the caller's frame is unknown:
+/// `asmcgocall` on the stack of a thread.
+fn is_alignment(code: &[u8]) -> bool {
+    matches!(code, [0x48, 0x83, 0xe4])
 }
 
 /// Returns the offset after the first call, and whether it is direct. `None` if a branch comes
@@ -322,6 +332,35 @@ mod tests {
             0x48, 0x89, 0xd4, 0x48, 0x83, 0xf8, 0, 0x74, 0x20, 0xff, 0xd0,
         ];
         assert_eq!(to_call(&vdso), Some((11, false)));
+    }
+
+    /// `asmcgocall` on the stack of a thread, where nothing switches: `sub rsp, 16; and rsp, -16;
+    /// mov qword [rsp+8], 0; mov [rsp], rdi; mov rdi, rbx; mov rcx, rbx; call rax`, then
+    /// `mov rdi, [rsp]; mov rsp, rdi; mov [rsp+24], eax; ret`.
+    #[test]
+    fn calls_after_an_alignment_are_found_if_the_old_stack_pointer_comes_back() {
+        let before = [
+            0x48, 0x83, 0xec, 0x10, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0xc7, 0x44, 0x24, 8, 0, 0, 0, 0,
+            0x48, 0x89, 0x3c, 0x24, 0x48, 0x89, 0xdf, 0x48, 0x89, 0xd9, 0xff, 0xd0,
+        ];
+        let back = [
+            0x48, 0x8b, 0x3c, 0x24, 0x48, 0x89, 0xfc, 0x89, 0x44, 0x24, 0x18, 0xc3,
+        ];
+        // Or an exit of the process, as in `rt0_go`: int3.
+        for (behind, expected) in [(&back[..], Some(Switch::Back)), (&[0xcc; 12], None)] {
+            let code = [&before[..], behind].concat();
+            let len = code.len() as u64;
+            let segment = Segment {
+                offset: 0,
+                svma: 0x1000,
+                file_size: len,
+                memory_size: len,
+                align: 0,
+                executable: true,
+            };
+            let found = Switches::find(&*code, &Segments::new(vec![segment]));
+            assert_eq!(found.at(0x1000 + before.len() as u64), expected);
+        }
     }
 
     #[test]
