@@ -1,7 +1,7 @@
 //! Applies one rule of call frame information to registers and memory.
 
 use crate::expression::{Fault, evaluate};
-use crate::table::{Cfa, RuleRef, Value};
+use crate::table::{Cfa, RuleRef, Saved, Value};
 use crate::{Arch, Memory, Registers, arch};
 
 /// Maximum distance in bytes of popped registers below the stack pointer; at most 12 are
@@ -84,6 +84,9 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         caller.return_to_caller(arch.callee_saved());
     }
     for saved in rule.saved() {
+        if is_restored(rule, saved, registers, cfa) {
+            continue;
+        }
         // An unknown register is an error only if a later rule needs it.
         match value(saved.value, Some(saved.register)) {
             Ok((value, _)) => caller.set(saved.register, value),
@@ -106,6 +109,19 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         slot,
         interrupted: rule.rule.signal,
     })
+}
+
+/// Returns true if the frame pointer is the caller's already, although the rule says that it points to
+/// the saved value. In functions with a realigned stack, gcc 12 does not describe that `leave` or `pop`
+/// has restored it. Then it points outside of the frame, which ends at the CFA.
+fn is_restored(rule: RuleRef<'_>, saved: &Saved, registers: &Registers, cfa: u64) -> bool {
+    let (Value::At(index), Some(fp)) = (saved.value, registers.get(saved.register)) else {
+        return false;
+    };
+    // DW_OP_breg of the same register, with an offset of 0.
+    let points_to_itself = saved.register == registers.arch().fp()
+        && rule.expression(index) == Some(&[0x70_u8.wrapping_add(saved.register), 0]);
+    points_to_itself && !rule.rule.signal && !(registers.sp()..cfa).contains(&fp)
 }
 
 /// Returns the caller's stack pointer, which is the CFA by definition. One exception: the PLT of

@@ -19,7 +19,7 @@ pub use functions::FunctionRanges;
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};
-pub(crate) use rule::{Cfa, Value};
+pub(crate) use rule::{Cfa, Saved, Value};
 pub(crate) use switches::{Site, Switch};
 
 use crate::{Arch, TableError};

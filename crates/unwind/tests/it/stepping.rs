@@ -265,6 +265,24 @@ fn every_instruction_of_a_program() {
     }
 }
 
+/// Functions with a realigned stack: gcc 12 does not describe that the end of the function has restored the frame
+/// pointer.
+#[test]
+fn every_instruction_of_realigned_stacks() {
+    if !tools::present("gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [&["-O2"][..], &["-O3"], &["-O1", "-mstackrealign"]] {
+        let all = [flags, &["-static", "-fomit-frame-pointer"]].concat();
+        let source = "../../../../fixtures/realigned.c";
+        let program = tools::compile("gcc", source, &all, directory.path()).unwrap();
+        let tally = run(&program, &[], 50_000);
+        report(&format!("gcc {all:?}"), &tally);
+        assert_eq!(tally.right, 50_000, "{all:?}");
+    }
+}
+
 /// The same for 32-bit programs: signal handlers return through the vdso, which also makes the system
 /// calls. The C library's own information is wrong in a few places of its assembly, such as `memset`,
 /// where stacks are short.

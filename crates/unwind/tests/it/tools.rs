@@ -11,7 +11,7 @@ pub(crate) fn present(tool: &'static str) -> bool {
     has(Need::Tool(tool))
 }
 
-/// Compiles a source of `tests/fixtures` into `directory`.
+/// Compiles a source into `directory`. Its path is relative to `tests/fixtures`.
 pub(crate) fn compile(
     compiler: &str,
     source: &str,
@@ -19,8 +19,9 @@ pub(crate) fn compile(
     directory: &Path,
 ) -> Option<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let name = Path::new(source).file_name()?.to_string_lossy();
     let output = directory.join(format!(
-        "{source}{}",
+        "{name}{}",
         flags
             .concat()
             .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
