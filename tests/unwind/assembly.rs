@@ -28,7 +28,9 @@ fn callers_of_assembly_are_not_skipped() {
         measured(|| {
             let here = Here::new();
             here.record("-e cpu-clock:u -F 1999 -g", &program, "2");
-            for name in ["straight", "pushes", "later", "tail", "register", "redzone"] {
+            for name in [
+                "straight", "pushes", "later", "handler", "tail", "register", "redzone",
+            ] {
                 let counts = shape(&here, name);
                 println!("{flags:?}, {name}: {counts:?}");
                 assert_eq!(counts.wrong, 0, "{flags:?} {name}");

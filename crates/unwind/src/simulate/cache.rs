@@ -61,6 +61,8 @@ enum Step {
     Stop(Instruction),
     /// The path ends: the return address is invalid.
     NoReturn,
+    /// The path ends: a jump goes anywhere, while the function may still have its frame.
+    KeepsFrame,
     /// The path ends for any registers and memory.
     End,
 }
@@ -69,6 +71,8 @@ enum Step {
 pub(super) enum PathEnd {
     /// A return that removes `popped` more bytes from the stack.
     Return { popped: u64 },
+    /// A jump without the function's frame.
+    TailJump,
     /// The thread or process ends.
     Exit,
     /// No path reached a return.
@@ -113,6 +117,10 @@ impl SimulationLog {
 
     pub(super) fn does_not_return(&mut self) {
         self.steps.push(Step::NoReturn);
+    }
+
+    pub(super) fn keeps_frame(&mut self) {
+        self.steps.push(Step::KeepsFrame);
     }
 
     /// Logs the end of a path that is independent of registers and memory. Drops its steps since
@@ -252,6 +260,11 @@ impl Search {
                         None => unreadable = unreadable.or(Some(slot)),
                     }
                 }
+                Step::KeepsFrame => {
+                    if now.has_removed_frame(memory) {
+                        return None;
+                    }
+                }
                 Step::End => {}
             }
             path = waiting.pop();
@@ -260,8 +273,12 @@ impl Search {
             PathEnd::Exit => return Some(Exit::End),
             PathEnd::Lost => return Some(unreadable.map_or(Exit::Lost, Exit::Unreadable)),
             PathEnd::Return { popped } => popped,
+            PathEnd::TailJump => 0,
         };
         let path = path?;
+        if matches!(self.end, PathEnd::TailJump) && !path.has_removed_frame(memory) {
+            return None;
+        }
         let slot = path.registers.sp();
         let address = path.read(slot, memory)?;
         if !text.is_return_address(address) {

@@ -147,6 +147,20 @@ impl PathState {
         }
     }
 
+    /// Returns true if the path has removed the function's frame: the frame pointer has the value that
+    /// was saved below the return address, and the stack pointer is above it. A jump is a tail call then:
+    /// V8's bytecode handlers go from one to the next.
+    pub(super) fn has_removed_frame<M: Memory + ?Sized>(&self, memory: &M) -> bool {
+        let saved = self.registers.sp().wrapping_sub(self.arch.word_size());
+        let fp = self.registers.frame_pointer();
+        self.has_changed_frame() && fp.is_some_and(|fp| self.read(saved, memory) == Some(fp))
+    }
+
+    /// Returns true if the path has set the frame pointer or gone up the stack.
+    pub(super) fn has_changed_frame(&self) -> bool {
+        self.sets_frame_pointer || self.registers.sp() > self.start_sp
+    }
+
     fn push(&mut self, value: Option<u64>) {
         let sp = self.registers.sp().wrapping_sub(self.arch.word_size());
         self.set_sp(sp);

@@ -71,6 +71,7 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                 break;
             }
             let target = instruction.near_branch_target();
+            let mut is_tail_jump = false;
             let leaves = match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
                     let goes_on = path.execute(&instruction, memory);
@@ -103,7 +104,15 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     continue;
                 }
                 FlowControl::UnconditionalBranch | FlowControl::Return => true,
-                FlowControl::IndirectBranch => is_plt_jump(arch, &instruction),
+                FlowControl::IndirectBranch if is_plt_jump(arch, &instruction) => true,
+                FlowControl::IndirectBranch if path.has_changed_frame() => {
+                    is_tail_jump = path.has_removed_frame(memory);
+                    if !is_tail_jump {
+                        log.keeps_frame();
+                        break;
+                    }
+                    true
+                }
                 _ => false,
             };
             if !leaves {
@@ -125,7 +134,11 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                 _ => 0,
             };
             *registers = path.returned(slot, popped);
-            return (Exit::Return { address, slot }, PathEnd::Return { popped });
+            let end = match is_tail_jump {
+                true => PathEnd::TailJump,
+                false => PathEnd::Return { popped },
+            };
+            return (Exit::Return { address, slot }, end);
         }
     }
     let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
