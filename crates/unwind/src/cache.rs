@@ -70,6 +70,20 @@ impl PlainRule {
         })
     }
 
+    /// Creates the rule of Go code without call frame information, from the distance of the return
+    /// address from the stack pointer.
+    pub(crate) fn of_go_frame(size: u32) -> Option<Self> {
+        let word = Arch::X86_64.word_size() as i32;
+        Some(Self {
+            cfa_offset: i32::try_from(size).ok()?.checked_add(word)?,
+            cfa_register: Arch::X86_64.sp(),
+            count: 0,
+            return_address: -8,
+            saved: [(0, 0); MAX_SAVED],
+            is_go: true,
+        })
+    }
+
     /// Equivalent to [`step::apply`] with the original rule.
     #[inline]
     pub(crate) fn apply<M: Memory + ?Sized>(

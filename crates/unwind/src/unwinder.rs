@@ -338,11 +338,13 @@ impl Unwinder {
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
+        if table.switch_at(svma.wrapping_add(1)).is_some() {
+            return None;
+        }
         match table.find(svma) {
-            Found::Rule(rule) if table.switch_at(svma.wrapping_add(1)).is_none() => {
-                PlainRule::new(rule, self.arch, table.is_go_code(svma))
-            }
-            _ => None,
+            Found::Rule(rule) => PlainRule::new(rule, self.arch, table.is_go_code(svma)),
+            Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?),
+            Found::Bad => None,
         }
     }
 
@@ -542,7 +544,15 @@ impl Unwinder {
                     address,
                 })));
             }
-            Found::NoFde => return None,
+            Found::NoFde => {
+                let size = table.go_frame_size(frame.lookup_address().wrapping_sub(bias))?;
+                let rule = PlainRule::of_go_frame(size)?;
+                let sp = registers.sp();
+                return Some(match rule.apply(registers, memory) {
+                    Ok(caller) => Ok((caller, FoundBy::Cfi)),
+                    Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
+                });
+            }
         };
         // The call frame information of AArch64's signal return skips the interrupted function.
         if rule.rule.signal

@@ -305,7 +305,10 @@ fn goes_on<P: Modules + ?Sized>(
     let rule = match table.find(svma) {
         Found::Rule(rule) => rule,
         Found::NoFde if table.is_go_code(svma) => {
-            return Some(is_goexit(frame.address, modules).then_some(Root::ExitFollows));
+            let is_root = is_goexit(frame.address, modules);
+            // Frameless code leaves the frame pointer to its caller.
+            let leads_on = table.go_frame_size(svma) != Some(0);
+            return (is_root || leads_on).then_some(is_root.then_some(Root::ExitFollows));
         }
         _ => return None,
     };

@@ -26,6 +26,7 @@ use crate::{Arch, TableError};
 use cfi::Cfi;
 use elf::{Elf, Section};
 use object::ReadRef;
+use pclntab::GoFunctions;
 use rprof_image::{FileReader, Segment, Segments};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -48,8 +49,8 @@ pub struct UnwindTable {
     segments: Segments,
     plts: Box<[(u64, u64)]>,
     switches: Switches,
-    /// Start SVMAs of Go functions without call frame information.
-    go_functions: Box<[u64]>,
+    /// Go functions without call frame information.
+    go_functions: GoFunctions,
     undescribed: UndescribedCode,
     has_too_long: bool,
     eh_frame: Option<Cfi>,
@@ -108,9 +109,9 @@ impl UnwindTable {
         let go_functions = match (elf.go_functions, &debug_frame) {
             (Some((offset, len)), None) => {
                 let section = elf::part(bytes, offset, len).unwrap_or(&[]);
-                pclntab::starts(section, elf.text.unwrap_or(base)).into()
+                GoFunctions::parse(section, elf.text.unwrap_or(base))
             }
-            _ => Box::default(),
+            _ => GoFunctions::default(),
         };
         let described_entry = described
             .iter()
@@ -185,7 +186,7 @@ impl UnwindTable {
             debug_frame: None,
             plts: Box::default(),
             switches: Switches::default(),
-            go_functions: Box::default(),
+            go_functions: GoFunctions::default(),
             segments: elf.segments,
         }
     }
@@ -214,8 +215,7 @@ impl UnwindTable {
         let sections = self
             .sections()
             .map(|cfi| cfi.index_size() + cfi.row_bytes());
-        let fixed =
-            size_of_val(&*self.plts) + self.switches.size() + size_of_val(&*self.go_functions);
+        let fixed = size_of_val(&*self.plts) + self.switches.size() + self.go_functions.size();
         size_of::<Self>() + fixed + self.undescribed.size() + sections.sum::<usize>()
     }
 
@@ -245,10 +245,7 @@ impl UnwindTable {
         let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
         let mut starts = (self.sections()).filter_map(|cfi| cfi.function_start(relative));
         let described = starts.next().map(|start| self.base + u64::from(start));
-        described.or_else(|| {
-            let behind = self.go_functions.partition_point(|start| *start <= svma);
-            self.go_functions.get(behind.checked_sub(1)?).copied()
-        })
+        described.or_else(|| self.go_functions.start(svma))
     }
 
     /// Returns statistics of the rows compiled so far.
@@ -314,6 +311,13 @@ impl UnwindTable {
     pub(crate) fn switch_at(&self, svma: u64) -> Option<Switch> {
         let switch = self.switches.at(svma)?;
         self.is_go_code(svma.wrapping_sub(1)).then_some(switch)
+    }
+
+    /// Returns the distance in bytes from the stack pointer to the return address in Go code without call
+    /// frame information.
+    pub(crate) fn go_frame_size(&self, svma: u64) -> Option<u32> {
+        let size = self.go_functions.frame_size(svma)?;
+        (self.arch == Arch::X86_64 && self.is_go_code(svma)).then_some(size)
     }
 
     /// Returns true for Go code. `.eh_frame` covers only the C code of a Go image.

@@ -1,9 +1,25 @@
-//! Parses the Go runtime's list of functions (`.gopclntab`), which stripped programs have too.
+//! [`GoFunctions`]: the Go runtime's list of functions (`.gopclntab`), which stripped programs have too.
 //!
-//! Source: `runtime/symtab.go` (`pcHeader`), `debug/gosym/pclntab.go`.
+//! The runtime unwinds its stacks by the same list: for each instruction it has the distance from the stack
+//! pointer to the return address.
+//!
+//! Source: `runtime/symtab.go` (`pcHeader`, `pcvalue`), `runtime/runtime2.go` (`_func`),
+//! `debug/gosym/pclntab.go`.
+
+use rustc_hash::FxHashMap;
 
 /// Maximum number of functions. The largest programs have about 500,000.
 const MAX_FUNCTIONS: usize = 4 << 20;
+
+/// Maximum size in bytes of all frame sizes. Large programs have 2 MiB.
+const MAX_SIZES: usize = 32 << 20;
+
+/// Index for functions without known frame sizes.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Functions that have no caller, and functions that load the stack pointer (`abi.FuncFlag`).
+const TOP_FRAME: u8 = 1;
+const WRITES_SP: u8 = 2;
 
 #[derive(Clone, Copy)]
 enum Version {
@@ -13,103 +29,201 @@ enum Version {
     Go116,
     /// Since Go 1.18, with offsets from the start of the text.
     Go118,
+    /// Since Go 1.20, with a longer description of functions.
+    Go120,
 }
 
-/// Returns the start SVMAs of all functions, ascending; none if the format is unknown. `text` is
-/// the start of the text, which some formats omit.
-pub(super) fn starts(section: &[u8], text: u64) -> Vec<u64> {
-    parse(section, text).unwrap_or_default()
+/// Function starts and frame sizes of a Go image.
+#[derive(Debug, Default)]
+pub(super) struct GoFunctions {
+    /// Start SVMAs, ascending.
+    starts: Box<[u64]>,
+    /// Position in `sizes`, by function.
+    first: Box<[u32]>,
+    /// Lists of differences of the frame size, which starts at -1, and of the address. They end with 0.
+    sizes: Box<[u8]>,
 }
 
-fn parse(section: &[u8], text: u64) -> Option<Vec<u64>> {
+impl GoFunctions {
+    /// Parses the section. Empty if the format is unknown. `text` is the start of the text, which some
+    /// formats omit.
+    pub(super) fn parse(section: &[u8], text: u64) -> Self {
+        parse(section, text).unwrap_or_default()
+    }
+
+    /// Returns the start of the function that contains this SVMA, or that ended before it.
+    pub(super) fn start(&self, svma: u64) -> Option<u64> {
+        self.starts.get(self.index(svma)?).copied()
+    }
+
+    /// Returns the distance in bytes from the stack pointer to the return address. `None` in functions
+    /// that have no caller or load the stack pointer, behind a function's end, and before Go 1.16.
+    pub(super) fn frame_size(&self, svma: u64) -> Option<u32> {
+        let index = self.index(svma)?;
+        let (start, first) = (*self.starts.get(index)?, *self.first.get(index)?);
+        let steps = Steps {
+            bytes: self.sizes.get(usize::try_from(first).ok()?..)?,
+        };
+        let within = svma - start;
+        let mut end = 0_u64;
+        let mut size = -1_i64;
+        for (more, len) in steps {
+            size = size.checked_add(more)?;
+            end = end.checked_add(len)?;
+            if within < end {
+                return u32::try_from(size).ok().filter(|size| size % 8 == 0);
+            }
+        }
+        None
+    }
+
+    /// Returns the memory usage in bytes.
+    pub(super) fn size(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.first) + self.sizes.len()
+    }
+
+    fn index(&self, svma: u64) -> Option<usize> {
+        let behind = self.starts.partition_point(|start| *start <= svma);
+        behind.checked_sub(1)
+    }
+}
+
+/// Iterator over the differences of one function.
+struct Steps<'a> {
+    bytes: &'a [u8],
+}
+
+impl Iterator for Steps<'_> {
+    type Item = (i64, u64);
+
+    fn next(&mut self) -> Option<(i64, u64)> {
+        let zigzag = self.varint().filter(|zigzag| *zigzag != 0)?;
+        let size = i64::from(zigzag >> 1) ^ -i64::from(zigzag & 1);
+        Some((size, self.varint()?.into()))
+    }
+}
+
+impl Steps<'_> {
+    fn varint(&mut self) -> Option<u32> {
+        let mut value = 0;
+        for shift in (0..32).step_by(7) {
+            let (byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u32::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+fn parse(section: &[u8], text: u64) -> Option<GoFunctions> {
     let version = match u32::from_le_bytes(*section.first_chunk()?) {
         0xffff_fffb => Version::Go12,
         0xffff_fffa => Version::Go116,
-        0xffff_fff0 | 0xffff_fff1 => Version::Go118,
+        0xffff_fff0 => Version::Go118,
+        0xffff_fff1 => Version::Go120,
         _ => return None,
     };
     let word = |at: usize| Some(u64::from_le_bytes(*section.get(at..)?.first_chunk()?));
     // After the magic number and four bytes: number of functions, in newer formats number of files,
     // and table offsets.
     let header = |number: usize| word(8 + 8 * number);
+    let part = |number: usize| section.get(usize::try_from(header(number)?).ok()?..);
     if section.get(7) != Some(&8) {
         return None;
     }
     let count = usize::try_from(header(0)?).ok()?.min(MAX_FUNCTIONS);
-    let table = match version {
-        Version::Go12 => section.get(16..)?,
-        Version::Go116 => section.get(usize::try_from(header(6)?).ok()?..)?,
-        Version::Go118 => section.get(usize::try_from(header(7)?).ok()?..)?,
+    let (table, sizes) = match version {
+        Version::Go12 => (section.get(16..)?, None),
+        Version::Go116 => (part(6)?, part(5)),
+        Version::Go118 | Version::Go120 => (part(7)?, part(6)),
     };
-    let mut starts: Vec<u64> = match version {
+    // Each with the offset of the function's description in the table.
+    let mut functions: Vec<(u64, u64)> = match version {
         Version::Go12 | Version::Go116 => {
             let entries = table.as_chunks::<16>().0.iter().take(count);
-            let start = |entry: &[u8; 16]| entry.first_chunk().map(|w| u64::from_le_bytes(*w));
-            entries.filter_map(start).collect()
+            let word = |entry: &[u8]| entry.first_chunk().map(|word| u64::from_le_bytes(*word));
+            let entry = |entry: &[u8; 16]| {
+                let (start, description) = entry.split_at(8);
+                Some((word(start)?, word(description)?))
+            };
+            entries.filter_map(entry).collect()
         }
-        Version::Go118 => {
+        Version::Go118 | Version::Go120 => {
             let base = header(2).filter(|base| *base != 0).unwrap_or(text);
             let entries = table.as_chunks::<8>().0.iter().take(count);
-            let start = |entry: &[u8; 8]| entry.first_chunk().map(|w| u32::from_le_bytes(*w));
-            (entries.filter_map(start))
-                .map(|offset| base.wrapping_add(offset.into()))
-                .collect()
+            let entry = |entry: &[u8; 8]| {
+                let (start, description) = entry.split_at(4);
+                let start = base.wrapping_add(half(start, 0)?.into());
+                Some((start, half(description, 0)?.into()))
+            };
+            entries.filter_map(entry).collect()
         }
     };
-    starts.sort_unstable();
-    starts.dedup();
-    Some(starts)
+    functions.sort_unstable();
+    functions.dedup_by_key(|(start, _)| *start);
+    // The addresses of x86 code have a step of 1 byte.
+    let sizes = sizes.filter(|_| section.get(6) == Some(&1));
+    let mut copied = SizeLists::default();
+    let mut list = |description: u64| {
+        let description = table.get(usize::try_from(description).ok()?..)?;
+        copied.add(sizes?, sizes_offset(version, description)?)
+    };
+    let first = (functions.iter())
+        .map(|(_, description)| list(*description).unwrap_or(UNKNOWN))
+        .collect();
+    Some(GoFunctions {
+        starts: functions.iter().map(|(start, _)| *start).collect(),
+        first,
+        sizes: copied.bytes.into(),
+    })
+}
+
+/// Returns the offset of a function's list of frame sizes. `None` if the list is incomplete.
+fn sizes_offset(version: Version, description: &[u8]) -> Option<u32> {
+    let (offset, flags) = match version {
+        Version::Go12 => return None,
+        Version::Go116 => (20, 41),
+        Version::Go118 => (16, 37),
+        Version::Go120 => (16, 41),
+    };
+    let flags = description.get(flags)?;
+    let offset = half(description, offset)?;
+    (flags & (TOP_FRAME | WRITES_SP) == 0 && offset != 0).then_some(offset)
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Copies of the used lists: the section has others, of lines and files, that are much longer.
+#[derive(Default)]
+struct SizeLists {
+    bytes: Vec<u8>,
+    known: FxHashMap<u32, u32>,
+}
+
+impl SizeLists {
+    /// Returns the position of the copy.
+    fn add(&mut self, lists: &[u8], offset: u32) -> Option<u32> {
+        if let Some(known) = self.known.get(&offset) {
+            return Some(*known);
+        }
+        let list = lists.get(usize::try_from(offset).ok()?..)?;
+        let mut steps = Steps { bytes: list };
+        while steps.next().is_some() {}
+        let len = list.len() - steps.bytes.len();
+        if self.bytes.len() + len > MAX_SIZES {
+            return None;
+        }
+        let position = u32::try_from(self.bytes.len()).ok()?;
+        self.bytes.extend_from_slice(list.get(..len)?);
+        self.known.insert(offset, position);
+        Some(position)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(magic: u32, words: &[u64], table: &[u8]) -> Vec<u8> {
-        let mut list = magic.to_le_bytes().to_vec();
-        list.extend([0, 0, 1, 8]);
-        list.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        list.extend(table);
-        list
-    }
-
-    #[test]
-    fn all_forms() {
-        let wide: Vec<u8> = [0x1000_u64, 7, 0x1020, 8, 0x1100, 0]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        let narrow: Vec<u8> = [0_u32, 7, 0x20, 8, 0x100, 0]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        let expected = [0x1000, 0x1020];
-        assert_eq!(starts(&list(0xffff_fffb, &[2], &wide), 0), expected);
-        let at = 8 + 7 * 8;
-        let words = [2, 1, 0, 0, 0, 0, at];
-        assert_eq!(starts(&list(0xffff_fffa, &words, &wide), 0), expected);
-        let at = 8 + 8 * 8;
-        for (base, text) in [(0x1000, 0), (0, 0x1000)] {
-            for magic in [0xffff_fff0, 0xffff_fff1] {
-                let words = [2, 1, base, 0, 0, 0, 0, at];
-                assert_eq!(starts(&list(magic, &words, &narrow), text), expected);
-            }
-        }
-        assert_eq!(starts(&list(0xffff_ffff, &[2], &wide), 0), []);
-    }
-
-    #[test]
-    fn damage_leaves_what_is_there() {
-        let whole = list(
-            0xffff_fff0,
-            &[u64::MAX, 1, 0x1000, 0, 0, 0, 0, 72],
-            &[0; 80],
-        );
-        assert_eq!(starts(&whole, 0), [0x1000]);
-        for len in 0..whole.len() {
-            assert!(starts(&whole[..len], 0).len() <= 1);
-        }
-        let far = list(0xffff_fff0, &[1, 1, 0, 0, 0, 0, 0, u64::MAX], &[]);
-        assert_eq!(starts(&far, 0), []);
-    }
-}
+mod tests;
