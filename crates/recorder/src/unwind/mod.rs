@@ -22,6 +22,7 @@ mod process_memory;
 mod sleepers;
 mod tables;
 mod tally;
+mod vfork;
 mod work;
 
 pub(crate) use sleepers::SleepingStack;
@@ -51,6 +52,7 @@ use interpreters::{Interpreters, Sources, UnwoundSample};
 use monotonic::MonotonicTimes;
 use process_memory::{ProcessMemories, StackLink};
 use tables::Tables;
+use vfork::VforkChildren;
 
 /// Unwinds samples against the process map at their time.
 #[derive(Debug)]
@@ -68,6 +70,7 @@ pub(crate) struct Unwinding {
     clock: SampleClock,
     /// Processes that executed a program during the recording.
     begun: FxHashSet<Pid>,
+    vfork_children: VforkChildren,
     memory: ProcessMemories,
     completer: DeepStackCompleter,
     /// Samples that wait for outer frames, in order.
@@ -141,6 +144,7 @@ impl Unwinding {
             tables: Tables::new(memory, backlog.boosted().clone()),
             clock: SampleClock::new(backlog.clone()),
             begun: FxHashSet::default(),
+            vfork_children: VforkChildren::default(),
             memory: ProcessMemories::new(backlog.clone()),
             completer: DeepStackCompleter::new(),
             deferred: DeferredSamples::new(),
@@ -211,6 +215,7 @@ impl Unwinding {
                 self.tables.jit.forget(pid.0);
                 self.interpreters.forget(pid);
                 self.begun.insert(pid);
+                self.vfork_children.forget(pid);
             }
             ProcessEvent::Forked {
                 pid,
@@ -221,6 +226,7 @@ impl Unwinding {
                 if pid == tid {
                     // The EXIT of an earlier process may have been lost.
                     self.memory.forget(Pid(*pid));
+                    self.vfork_children.handle_fork(Pid(*pid));
                     self.interpreters.handle_fork(Pid(*pid), Pid(*parent_pid));
                 }
                 self.tables.jit.handle_fork(*pid, *parent_pid);
@@ -232,6 +238,7 @@ impl Unwinding {
                     self.tables.jit.forget(pid.0);
                     self.interpreters.forget(pid);
                     self.begun.remove(&pid);
+                    self.vfork_children.forget(pid);
                     // Only with the last thread, because opening it again takes longer than reading
                     // a stack.
                     self.memory.forget(pid);
@@ -323,6 +330,13 @@ impl Unwinding {
         let bytes = bytes.as_deref().unwrap_or(&[]);
         if bytes.is_empty() && misc.cpu_mode() == CpuMode::Kernel {
             // An exec or exit has just removed the stack, so there is no user side.
+            self.tally.kernel_only += 1;
+            return (misc, None);
+        }
+        if misc.cpu_mode() == CpuMode::Kernel
+            && (self.vfork_children).shares_stack(pid, &whole, &self.chain)
+        {
+            // Nor is there one that belongs to this moment.
             self.tally.kernel_only += 1;
             return (misc, None);
         }
