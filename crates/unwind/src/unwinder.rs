@@ -6,7 +6,7 @@ use crate::hotspot::BlobCache;
 use crate::runtimes::{go, sbcl};
 use crate::simulate::{self, Exit, SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
-use crate::table::Found;
+use crate::table::{Cfa, Found};
 use crate::without_cfi::{Context, DescribedCode, Outcome};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
@@ -568,16 +568,20 @@ impl Unwinder {
             };
             return Some(Ok((caller, FoundBy::SignalContext)));
         }
+        if self.arch == Arch::X86_64
+            && frame.kind == FrameKind::Caller
+            && matches!(rule.rule.cfa, Cfa::Expression(_))
+            && sbcl::called_lisp(address, modules)
+        {
+            let caller = sbcl::caller_of_c(registers, memory);
+            return Some(match caller {
+                Some(caller) => Ok((caller, FoundBy::FramePointer)),
+                None => Err(UnwindOutcome::Complete(Root::SwitchedStack)),
+            });
+        }
         let sp = registers.sp();
         Some(match step::apply(rule, registers, memory) {
             Ok(caller) => Ok((caller, FoundBy::Cfi)),
-            Err(Fault::Memory(_))
-                if self.arch == Arch::X86_64
-                    && frame.kind == FrameKind::Caller
-                    && sbcl::called_lisp(address, modules) =>
-            {
-                Err(UnwindOutcome::Complete(Root::SwitchedStack))
-            }
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }

@@ -1,7 +1,7 @@
 //! SBCL: C code that calls Lisp through `call_into_lisp`, and Lisp-to-Lisp calls.
 //!
-//! In the first thread, Lisp code has a stack of its own. CFI leads from there back to the stack of
-//! `main`, which is not in the copy.
+//! In the first thread, Lisp code has a stack of its own. The frame pointer leads from there back to the
+//! stack of `main`, which is not in the copy.
 //!
 //! The caller prepares the callee's frame: it saves its frame pointer there, sets it to the new
 //! frame, and calls. The callee first moves the return address beside the saved frame pointer.
@@ -9,6 +9,7 @@
 
 use super::callee;
 use crate::arch::x86_64::{RBP, RSP};
+use crate::step::Caller;
 use crate::{Memory, Modules, Registers};
 
 /// Code around the return address: the call of a function object, the test for several values, and
@@ -25,6 +26,27 @@ pub(crate) fn called_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> boo
     modules.code(start, &mut code) == code.len()
         && code.starts_with(&CALL)
         && code.ends_with(&BEHIND)
+}
+
+/// Returns the caller of `call_into_lisp`, if Lisp code has returned to it and restored its frame
+/// pointer. Its call frame information holds only until the call: the frame pointer then points to the
+/// frame that it has prepared for the callee. `None` if the caller is on another stack. Replaces the
+/// registers by the caller's.
+pub(crate) fn caller_of_c<M: Memory + ?Sized>(
+    registers: &mut Registers,
+    memory: &M,
+) -> Option<Caller> {
+    let fp = registers.get(RBP)?;
+    let slot = fp.wrapping_add(8);
+    let (saved, address) = (memory.read_u64(fp)?, memory.read_u64(slot)?);
+    registers.keep(0);
+    registers.set(RSP, slot.wrapping_add(8));
+    registers.set(RBP, saved);
+    Some(Caller {
+        return_address: Some(address),
+        slot,
+        interrupted: false,
+    })
 }
 
 /// First instruction of a function: `pop [rbp + 8]`.

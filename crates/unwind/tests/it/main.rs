@@ -14,6 +14,7 @@ mod hostile;
 mod i386;
 mod image;
 mod kept_registers;
+mod lisp;
 mod process;
 mod prologues;
 mod readelf;

@@ -1,0 +1,84 @@
+//! C code that calls Lisp, as in SBCL.
+
+use crate::image::{eh_frame, image};
+use rprof_unwind::{
+    Arch, Module, Modules, Registers, Root, StackDump, UnwindOutcome, UnwindTable, Unwinder,
+};
+
+const RBP: u8 = 6;
+
+/// Return addresses in `call_into_lisp` and in its caller, and an instruction of C code that Lisp calls.
+const INTO_LISP: u64 = 0x1050;
+const CALLER: u64 = 0x1210;
+const LEAF: u64 = 0x1310;
+
+/// `call [rax - 3]`, a test for several values, and five registers that are popped.
+const TEXT: [u8; 17] = [
+    0xff, 0x50, 0xfd, 0x73, 0x03, 0x48, 0x89, 0xdc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c,
+    0x5b,
+];
+
+struct Process(UnwindTable);
+
+impl Modules for Process {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (0x1000..0x2000).contains(&avma).then_some(Module {
+            table: Some(&self.0),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let place = |at: u64| at.checked_sub(INTO_LISP - 3).map(|at| at as usize);
+        for (at, byte) in (avma..).zip(into.iter_mut()) {
+            *byte = *place(at).and_then(|at| TEXT.get(at)).unwrap_or(&0x90);
+        }
+        into.len()
+    }
+}
+
+/// Returns the frames' addresses of a stack whose first word is at 0x7000. The frame pointer points to `fp`.
+fn unwound(words: &[u64], fp: u64) -> (Vec<u64>, UnwindOutcome) {
+    // CFA is rsp + 8, the return address at CFA - 8; then CFA is rbp + 16, and rbp at CFA - 16.
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    let with_frame = [0x0c, 6, 16, 0x86, 2];
+    // CFA is [rbp] + 16: DW_OP_breg6 0, DW_OP_deref, DW_OP_lit16, DW_OP_plus.
+    let into_lisp = [0x0c, 6, 16, 0x86, 2, 0x0f, 5, 0x76, 0, 0x06, 0x40, 0x22];
+    let fdes: [(u64, u64, &[u8]); 3] = [
+        (0x1000, 0x100, &into_lisp),
+        (0x1200, 0x100, &with_frame),
+        (0x1300, 0x100, &[]),
+    ];
+    let section = eh_frame("", 16, &plain, &fdes);
+    let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut registers = Registers::new(Arch::X86_64, LEAF, 0x7000);
+    registers.set(RBP, fp);
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(
+        &registers,
+        &StackDump::new(0x7000, &bytes),
+        &Process(table),
+        10,
+        &mut frames,
+    );
+    (frames.iter().map(|frame| frame.address).collect(), end)
+}
+
+/// Lisp code that returns restores the frame pointer, while the call frame information expects its frame.
+#[test]
+fn no_caller_of_lisp_is_skipped() {
+    let words = [
+        INTO_LISP, 1, 0x7030, CALLER, 2, 3, 0x7050, 0x1220, 4, 5, 0, 0,
+    ];
+    let (found, end) = unwound(&words, 0x7010);
+    assert_eq!(found, [LEAF, INTO_LISP, CALLER, 0x1220]);
+    assert_eq!(end, UnwindOutcome::Complete(Root::NullReturnAddress));
+}
+
+#[test]
+fn c_code_on_another_stack_is_the_root() {
+    let (found, end) = unwound(&[INTO_LISP, 1], 0x9000);
+    assert_eq!(found, [LEAF, INTO_LISP]);
+    assert_eq!(end, UnwindOutcome::Complete(Root::SwitchedStack));
+}
