@@ -3,7 +3,8 @@
 //! In a prologue the frame pointer is still the caller's; using it would skip the caller. Code that
 //! accesses memory by it, or removes a frame with it, has its own frame.
 
-use super::path::MAX_BRANCHES;
+use super::path::{MAX_BRANCHES, pushes_own_address};
+use super::prologue::makes_callers_frame;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::Arch;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -37,6 +38,7 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(arch: Arch, ip: u64, text: &C) ->
     }
     let mut seen = FxHashSet::default();
     let mut waiting = vec![(ip, true)];
+    let mut has_called = false;
     while let Some((mut ip, mut is_first)) = waiting.pop() {
         while seen.len() < MAX_INSTRUCTIONS && seen.insert(ip) {
             let bytes = window.at(ip, MAX_INSTRUCTION, text);
@@ -52,6 +54,14 @@ pub(crate) fn frame_pointer_use<C: CodeSource>(arch: Arch, ip: u64, text: &C) ->
             }
             is_first &= !moves_stack_pointer(&instruction);
             let target = instruction.near_branch_target();
+            let is_call = instruction.flow_control() == FlowControl::Call
+                && !pushes_own_address(&instruction);
+            if is_call && is_first && !has_called {
+                has_called = true;
+                if makes_callers_frame(arch, target, text) {
+                    return FramePointerUse::CallersFrame { is_first };
+                }
+            }
             ip = match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
                     instruction.next_ip()

@@ -15,12 +15,14 @@
 //! | `aarch64` | the same search for AArch64 |
 //! | `cache` | [`SimulationCache`]: replays earlier searches |
 //! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
+//! | `prologue` | `makes_callers_frame`: parts of prologues that are functions |
 //! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;
 mod cache;
 mod frame_pointer;
 mod path;
+mod prologue;
 mod search;
 mod window;
 

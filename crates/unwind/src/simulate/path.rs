@@ -45,6 +45,8 @@ pub(crate) struct PathState {
     /// Stack pointer at the start. The function's return address lies there or above.
     pub(super) start_sp: u64,
     pub(super) sets_frame_pointer: bool,
+    /// True after a call, which may change the other registers.
+    pub(super) has_called: bool,
     /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
     pub(super) has_callees_frame: bool,
 }
@@ -58,6 +60,7 @@ impl PathState {
             written: Vec::new(),
             start_sp: registers.sp(),
             sets_frame_pointer: false,
+            has_called: false,
             has_callees_frame: false,
         }
     }
@@ -235,6 +238,7 @@ impl PathState {
             }
             Mnemonic::Call => {
                 self.forget_callees_frame();
+                self.has_called = true;
                 return true;
             }
             Mnemonic::Push => {
@@ -292,6 +296,9 @@ impl PathState {
                     OpKind::Memory => self
                         .stack_address(instruction)
                         .and_then(|avma| self.read(avma, memory)),
+                    OpKind::Register => second
+                        .filter(|by| !self.has_called || self.arch.callee_saved() >> by & 1 != 0)
+                        .and_then(|by| self.registers.get(by)),
                     _ => immediate(instruction),
                 };
                 value

@@ -2,7 +2,8 @@
 
 use super::aarch64;
 use super::cache::{PathEnd, SimulationCache, SimulationLog};
-use super::path::{Exit, MAX_BRANCHES, PathState};
+use super::path::{Exit, MAX_BRANCHES, PathState, pushes_own_address};
+use super::prologue::makes_callers_frame;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -73,9 +74,19 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
             let target = instruction.near_branch_target();
             let mut is_tail_jump = false;
             let leaves = match instruction.flow_control() {
+                // Nothing is above the return address yet.
+                FlowControl::Call
+                    if path.registers.sp() == path.start_sp
+                        && !path.has_called
+                        && !pushes_own_address(&instruction)
+                        && makes_callers_frame(arch, target, text) =>
+                {
+                    true
+                }
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                    let is_first_call = !path.has_called;
                     let goes_on = path.execute(&instruction, memory);
-                    log.executes(&instruction, goes_on, path.follows_calls());
+                    log.executes(&instruction, goes_on, is_first_call || path.follows_calls());
                     if !goes_on {
                         break;
                     }

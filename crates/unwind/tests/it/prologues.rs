@@ -15,9 +15,7 @@ const TEXT: [u8; 26] = [
 ];
 const ENTRY: u64 = CODE + 10;
 
-struct Jit {
-    is_readable: bool,
-}
+struct Jit(&'static [u8]);
 
 impl Modules for Jit {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
@@ -29,11 +27,8 @@ impl Modules for Jit {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         let at = avma.checked_sub(CODE).map(|at| at as usize);
-        let known = at.and_then(|at| TEXT.get(at..)).unwrap_or(&[]);
-        let len = known
-            .len()
-            .min(into.len())
-            .min(if self.is_readable { 26 } else { 0 });
+        let known = at.and_then(|at| self.0.get(at..)).unwrap_or(&[]);
+        let len = known.len().min(into.len());
         into[..len].copy_from_slice(&known[..len]);
         len
     }
@@ -42,9 +37,17 @@ impl Modules for Jit {
 impl Jit {
     /// Returns the caller of a frame at `ip`. The frame pointer points to one of the stack's words.
     fn caller(&self, ip: u64, fp: usize, words: &[u64]) -> Option<u64> {
+        self.caller_with(ip, fp, words, &[])
+    }
+
+    /// The same with other registers, by DWARF number.
+    fn caller_with(&self, ip: u64, fp: usize, words: &[u64], others: &[(u8, u64)]) -> Option<u64> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut registers = Registers::new(Arch::X86_64, ip, STACK);
         registers.set(6, STACK + 8 * fp as u64);
+        for (register, value) in others {
+            registers.set(*register, *value);
+        }
         let mut frames = Vec::new();
         let dump = StackDump::new(STACK, &bytes);
         Unwinder::new(Arch::X86_64).unwind(&registers, &dump, self, 2, &mut frames);
@@ -67,12 +70,12 @@ impl Jit {
 
 #[test]
 fn no_caller_is_skipped_in_a_prologue() {
-    assert_eq!(Jit { is_readable: true }.callers(), [Some(CALLER); 5]);
+    assert_eq!(Jit(&TEXT).callers(), [Some(CALLER); 5]);
 }
 
 #[test]
 fn code_that_cannot_be_read_is_not_taken_to_have_made_its_frame() {
-    let [entry, pushed, made @ ..] = Jit { is_readable: false }.callers();
+    let [entry, pushed, made @ ..] = Jit(&[]).callers();
     assert_eq!((entry, pushed), (None, None), "they stay cut");
     assert_eq!(made, [Some(CALLER); 3]);
 }
@@ -81,8 +84,60 @@ fn code_that_cannot_be_read_is_not_taken_to_have_made_its_frame() {
 fn a_stack_with_two_return_addresses_stays_cut() {
     // The code ahead does not show whether the frame exists.
     let words = [OUTER, 3, STACK + 32, CALLER, 0, OUTER];
+    assert_eq!(Jit(&TEXT).caller(ENTRY + 13, 2, &words), None);
+}
+
+/// Two calls; then baseline code of V8: `mov ebx, 24; call +18; push rax; mov [rbp - 48], rax; leave; ret`, and what it
+/// calls: `mov r8, [rdi + 39]; pop r15; push rbp; mov rbp, rsp; push rsi; push r15; ret`.
+const BASELINE: [u8; 43] = [
+    0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xbb, 24, 0, 0, 0, 0xe8, 8, 0, 0, 0, 0x50, 0x48, 0x89,
+    0x45, 0xd0, 0xc9, 0xc3, 0x90, 0x4c, 0x8b, 0x47, 0x27, 0x41, 0x5f, 0x55, 0x48, 0x89, 0xe5, 0x56,
+    0x41, 0x57, 0xc3, 0x90,
+];
+
+#[test]
+fn no_caller_is_skipped_before_a_function_that_makes_the_frame() {
+    let jit = Jit(&BASELINE);
+    for ip in [ENTRY, ENTRY + 5] {
+        let words = [CALLER, 1, 2, STACK + 48, OUTER, 3, 4];
+        assert_eq!(jit.caller(ip, 3, &words), Some(CALLER), "{ip:#x}");
+    }
+    // In the function itself: its caller has a frame, and waits in r15.
+    let (called, made) = (ENTRY + 18, ENTRY + 10);
     assert_eq!(
-        Jit { is_readable: true }.caller(ENTRY + 13, 2, &words),
-        None
+        jit.caller(called, 2, &[made, CALLER, STACK + 40, OUTER]),
+        Some(made)
+    );
+    let words = [STACK + 24, CALLER, 1, STACK + 48, OUTER];
+    assert_eq!(
+        jit.caller_with(ENTRY + 28, 0, &words, &[(15, made)]),
+        Some(made)
+    );
+}
+
+/// Two calls; then the end of V8's interpreter: `leave; pop rcx; add rsp, rbx; push rcx; ret`.
+const INTERPRETER: [u8; 18] = [
+    0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc9, 0x59, 0x48, 0x01, 0xdc, 0x51, 0xc3, 0x90,
+];
+
+#[test]
+fn no_caller_is_skipped_while_arguments_are_removed() {
+    let (jit, rbx, rcx) = (Jit(&INTERPRETER), 3, 2);
+    let frame = [7, STACK + 64, CALLER, 1, 2, OUTER, 3, 4];
+    for (ip, from, fp, popped) in [
+        (ENTRY, 0, 1, 9),
+        (ENTRY + 1, 2, 6, 9),
+        (ENTRY + 2, 3, 5, CALLER),
+    ] {
+        let found = jit.caller_with(ip, fp, &frame[from..], &[(rbx, 16), (rcx, popped)]);
+        assert_eq!(found, Some(CALLER), "{ip:#x}");
+    }
+    // After a call the register has another value.
+    let text: &[u8] = &[0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x48, 0x01, 0xc4, 0xc3];
+    let words = [1, 2, OUTER, 3];
+    assert_eq!(Jit(text).caller_with(CODE + 5, 3, &words, &[(0, 16)]), None);
+    assert_eq!(
+        Jit(text).caller_with(CODE + 10, 3, &words, &[(0, 16)]),
+        Some(OUTER)
     );
 }
