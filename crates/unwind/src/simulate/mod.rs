@@ -15,7 +15,7 @@
 //! | `aarch64` | the same search for AArch64 |
 //! | `cache` | [`SimulationCache`]: replays earlier searches |
 //! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
-//! | `prologue` | `makes_callers_frame`: parts of prologues that are functions |
+//! | `prologue` | calls that are a part of a prologue or of a return |
 //! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;

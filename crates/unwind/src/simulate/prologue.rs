@@ -1,11 +1,14 @@
-//! [`makes_callers_frame`]: recognises functions that are a part of their caller's prologue.
+//! Calls that are a part of a function's prologue or of its return.
 
 use super::window::CodeSource;
 use crate::Arch;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Maximum number of instructions before the return address is removed; V8's have 12.
 const MAX_INSTRUCTIONS: usize = 24;
+
+/// Maximum number of bytes between a return thunk's call and its target: a loop that is never executed.
+const MAX_THUNK: u64 = 32;
 
 /// Returns true if the function at `target` first takes its return address from the stack, to make a
 /// frame for its caller below it. So the caller has none yet. V8's baseline code begins with such a call,
@@ -31,6 +34,32 @@ pub(super) fn makes_callers_frame<C: CodeSource>(arch: Arch, target: u64, text: 
         }
     }
     false
+}
+
+/// Returns the address of the `ret` of a return thunk, which replaces a return in code against Spectre
+/// (`-mfunction-return=thunk-inline`). `call` goes a few bytes ahead, where its return address is
+/// removed from the stack.
+pub(super) fn end_of_return_thunk<C: CodeSource>(
+    arch: Arch,
+    call: &Instruction,
+    text: &C,
+) -> Option<u64> {
+    let target = call.near_branch_target();
+    if target.wrapping_sub(call.next_ip()) > MAX_THUNK {
+        return None;
+    }
+    let mut bytes = [0; 6];
+    let len = text.read(target, &mut bytes);
+    let len = match (arch, bytes.get(..len)?) {
+        // lea rsp, [rsp + 8]; add rsp, 8
+        (Arch::X86_64, [0x48, 0x8d, 0x64, 0x24, 8, 0xc3]) => 5,
+        (Arch::X86_64, [0x48, 0x83, 0xc4, 8, 0xc3, ..]) => 4,
+        // lea esp, [esp + 4]; add esp, 4
+        (Arch::X86, [0x8d, 0x64, 0x24, 4, 0xc3, ..]) => 4,
+        (Arch::X86, [0x83, 0xc4, 4, 0xc3, ..]) => 3,
+        _ => return None,
+    };
+    Some(target.wrapping_add(len))
 }
 
 #[cfg(test)]
@@ -84,5 +113,28 @@ mod tests {
         let mut far = vec![0x90; 25];
         far.push(0x58);
         assert!(!makes_callers_frame(Arch::X86_64, 0, &Code(far.leak())));
+    }
+
+    #[test]
+    fn a_return_thunk_ends_with_a_return() {
+        // call +7; pause; lfence; jmp -7
+        let call = [0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9];
+        let call = Decoder::with_ip(64, &call, 0x1000, DecoderOptions::NONE).decode();
+        let end = |arch, code| end_of_return_thunk(arch, &call, &Code(code));
+        let found = end(Arch::X86_64, &[0x48, 0x8d, 0x64, 0x24, 8, 0xc3]);
+        assert_eq!(found, Some(0x1000 + 12 + 5));
+        let found = end(Arch::X86_64, &[0x48, 0x83, 0xc4, 8, 0xc3, 0x90]);
+        assert_eq!(found, Some(0x1000 + 12 + 4));
+        let found = end(Arch::X86, &[0x8d, 0x64, 0x24, 4, 0xc3]);
+        assert_eq!(found, Some(0x1000 + 12 + 4));
+        // mov [rsp], rax; ret: a jump through a register
+        assert_eq!(end(Arch::X86_64, &[0x48, 0x89, 0x04, 0x24, 0xc3]), None);
+        // lea rsp, [rsp + 16]; ret
+        let other = &[0x48, 0x8d, 0x64, 0x24, 16, 0xc3];
+        assert_eq!(end(Arch::X86_64, other), None);
+        let far = [0xe8, 0x40, 0, 0, 0];
+        let far = Decoder::with_ip(64, &far, 0x1000, DecoderOptions::NONE).decode();
+        let code = Code(&[0x48, 0x83, 0xc4, 8, 0xc3]);
+        assert_eq!(end_of_return_thunk(Arch::X86_64, &far, &code), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::aarch64;
 use super::cache::{PathEnd, SimulationCache, SimulationLog};
 use super::path::{Exit, MAX_BRANCHES, PathState, pushes_own_address};
-use super::prologue::makes_callers_frame;
+use super::prologue::{end_of_return_thunk, makes_callers_frame};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -72,6 +72,12 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                 break;
             }
             let target = instruction.near_branch_target();
+            if instruction.flow_control() == FlowControl::Call
+                && let Some(end) = end_of_return_thunk(arch, &instruction, text)
+            {
+                path.ip = end;
+                continue;
+            }
             let mut is_tail_jump = false;
             let leaves = match instruction.flow_control() {
                 // Nothing is above the return address yet.

@@ -99,7 +99,10 @@ fn run_from(mut process: Traced, limit: usize) -> Tally {
             let address = arch.read_word(&process, now).unwrap();
             let is_call = (2..=8).contains(&address.wrapping_sub(ip)) && registers.ip() != address
                 || code[0] == 0xe8;
-            if is_call {
+            // lea rsp, [rsp + 8]: a return thunk calls it instead of returning.
+            let mut target = [0; 5];
+            process.bytes(registers.ip(), &mut target);
+            if is_call && target != [0x48, 0x8d, 0x64, 0x24, 8] {
                 calls.push(Call {
                     address,
                     slot: now,
@@ -281,6 +284,28 @@ fn every_instruction_of_realigned_stacks() {
         report(&format!("gcc {all:?}"), &tally);
         assert_eq!(tally.right, 50_000, "{all:?}");
     }
+}
+
+/// Code without call frame information and frame pointers, whose returns are thunks.
+#[test]
+fn every_instruction_of_return_thunks() {
+    if !tools::present("gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = [
+        "-O2",
+        "-static",
+        "-fomit-frame-pointer",
+        "-fno-asynchronous-unwind-tables",
+        "-mfunction-return=thunk-inline",
+        "-fcf-protection=none",
+    ];
+    let program = tools::compile("gcc", "calls.c", &flags, directory.path()).unwrap();
+    let tally = run(&program, &[], 400_000);
+    report("return thunks", &tally);
+    assert!(tally.steps > 1000 && tally.wrong.is_empty());
+    assert!(tally.short * 50 < tally.right);
 }
 
 /// The same for 32-bit programs: signal handlers return through the vdso, which also makes the system
