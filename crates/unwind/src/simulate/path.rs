@@ -45,6 +45,8 @@ pub(crate) struct PathState {
     /// Stack pointer at the start. The function's return address lies there or above.
     pub(super) start_sp: u64,
     pub(super) sets_frame_pointer: bool,
+    /// Registers, by DWARF number, whose values come from the code alone.
+    pub(super) constants: u64,
     /// True after a call, which may change the other registers.
     pub(super) has_called: bool,
     /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
@@ -60,6 +62,7 @@ impl PathState {
             written: Vec::new(),
             start_sp: registers.sp(),
             sets_frame_pointer: false,
+            constants: 0,
             has_called: false,
             has_callees_frame: false,
         }
@@ -147,6 +150,33 @@ impl PathState {
             Some((_, value)) => *value,
             None if self.written.len() >= MAX_WRITTEN => None,
             None => self.arch.read_word(memory, avma),
+        }
+    }
+
+    /// Returns the target of a jump through a register, if the code on the path names it:
+    /// `movabs r11, x; jmp r11`.
+    pub(super) fn constant_target(&self, jump: &Instruction) -> Option<u64> {
+        let register = self.number(jump.op0_register())?;
+        let is_known = jump.op0_kind() == OpKind::Register && self.constants >> register & 1 != 0;
+        self.registers.get(register).filter(|_| is_known)
+    }
+
+    /// Returns true if the result of an instruction comes from the code alone.
+    fn is_constant(&self, instruction: &Instruction) -> bool {
+        let is_known =
+            |register| (self.number(register)).is_some_and(|r| self.constants >> r & 1 != 0);
+        match (instruction.mnemonic(), instruction.op1_kind()) {
+            (Mnemonic::Mov, OpKind::Register) => is_known(instruction.op1_register()),
+            (Mnemonic::Mov, kind) => kind != OpKind::Memory,
+            (Mnemonic::Lea, _) => {
+                is_known(instruction.memory_base()) && instruction.memory_index() == Register::None
+            }
+            (Mnemonic::Add | Mnemonic::Sub, kind) => {
+                is_known(instruction.op0_register())
+                    && kind != OpKind::Memory
+                    && kind != OpKind::Register
+            }
+            _ => false,
         }
     }
 
@@ -239,6 +269,7 @@ impl PathState {
             Mnemonic::Call => {
                 self.forget_callees_frame();
                 self.has_called = true;
+                self.constants &= self.arch.callee_saved();
                 return true;
             }
             Mnemonic::Push => {
@@ -286,6 +317,10 @@ impl PathState {
         let second = self.number(instruction.op1_register());
         let value = match (instruction.mnemonic(), instruction.op1_kind()) {
             (Mnemonic::Mov, OpKind::Register) => second.and_then(|r| self.registers.get(r)),
+            (
+                Mnemonic::Mov,
+                OpKind::Immediate64 | OpKind::Immediate32to64 | OpKind::Immediate32,
+            ) => Some(instruction.immediate(1)),
             (Mnemonic::Mov, OpKind::Memory) => self
                 .stack_address(instruction)
                 .and_then(|avma| self.read(avma, memory)),
@@ -317,8 +352,10 @@ impl PathState {
             _ => None,
         };
         let has_callees_frame = self.makes_callees_frame(instruction, memory);
+        let is_constant = full && self.is_constant(instruction);
         if let Some(register) = first {
             self.assign(register, value.filter(|_| full));
+            self.constants |= u64::from(is_constant) << register;
             self.has_callees_frame |= has_callees_frame;
             if register == sp_number && self.registers.get(sp_number).is_none() {
                 return false;
@@ -328,6 +365,7 @@ impl PathState {
     }
 
     fn assign(&mut self, register: u8, value: Option<u64>) {
+        self.constants &= !(1 << register);
         if register == self.arch.fp() {
             self.sets_frame_pointer = true;
             self.has_callees_frame = false;

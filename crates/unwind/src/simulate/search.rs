@@ -122,6 +122,15 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                 }
                 FlowControl::UnconditionalBranch | FlowControl::Return => true,
                 FlowControl::IndirectBranch if is_plt_jump(arch, &instruction) => true,
+                FlowControl::IndirectBranch
+                    if let Some(target) = path.constant_target(&instruction) =>
+                {
+                    if !text.is_described(target) {
+                        path.ip = target;
+                        continue;
+                    }
+                    true
+                }
                 FlowControl::IndirectBranch if path.has_changed_frame() => {
                     is_tail_jump = path.has_removed_frame(memory);
                     if !is_tail_jump {

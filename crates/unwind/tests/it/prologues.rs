@@ -141,3 +141,22 @@ fn no_caller_is_skipped_while_arguments_are_removed() {
         Some(OUTER)
     );
 }
+
+/// Two calls; then `movabs r11, CODE + 44; lea r11, [r11 - 4]; jmp r11`, and at 40 `add rsp, 24; ret`.
+const CONSTANT_JUMP: [u8; 46] = [
+    0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x49, 0xbb, 44, 0, 9, 0, 0, 0, 0, 0, 0x4d, 0x8d, 0x5b,
+    0xfc, 0x41, 0xff, 0xe3, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4,
+    0xf4, 0x48, 0x83, 0xc4, 24, 0xc3, 0x90,
+];
+
+/// As in PyPy: the ways out of generated code are jumps through a register that the code has just loaded.
+#[test]
+fn jumps_to_constant_addresses_are_followed() {
+    let words = [1, 2, 3, CALLER, 0, OUTER];
+    let jit = Jit(&CONSTANT_JUMP);
+    assert_eq!(jit.caller(ENTRY, 4, &words), Some(CALLER));
+    // The sampled register may have any value before the jump of another path.
+    let jump = ENTRY + 14;
+    let found = jit.caller_with(jump, 7, &words, &[(11, CODE + 40)]);
+    assert_eq!(found, None);
+}
