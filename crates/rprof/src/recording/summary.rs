@@ -263,9 +263,10 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
             "Haskell keeps callers on a heap stack, which samples do not copy; GHC's own profiler \
              shows them",
         ),
-        StackCause::NoUnwindInfo if is_made_at_run_time => {
-            Some("a jitdump, or code with frame pointers, would show the callers")
-        }
+        StackCause::NoUnwindInfo if is_made_at_run_time => Some(
+            "generated code shows its callers with frame pointers or a jitdump, unless it keeps them \
+             in the heap, as Chez Scheme and Racket do",
+        ),
         StackCause::NotOpened => Some("raise `ulimit -n`"),
         StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
         StackCause::Compat => Some("--call-graph fp follows frame pointers"),
