@@ -11,6 +11,9 @@ use crate::wakeup::WakeupFlag;
 /// Maximum interval for any number of CPUs: later the memory of a process has mostly changed.
 const LONGEST: Duration = Duration::from_millis(5);
 
+/// Factor of the interval for relaxed requests.
+const RELAXED: u32 = 4;
+
 /// Above this number of CPUs the interval grows, since one thread receives all messages.
 const FEW: u32 = 64;
 
@@ -30,6 +33,8 @@ const MAX_REMOTE: usize = 16;
 pub struct FastDrain {
     /// End in ns of CLOCK_MONOTONIC.
     until: Arc<AtomicU64>,
+    /// The same for relaxed requests.
+    relaxed_until: Arc<AtomicU64>,
     /// Flags raised at the beginning, one for each thread.
     wakeups: Arc<[WakeupFlag]>,
     interval: Duration,
@@ -46,6 +51,7 @@ impl FastDrain {
         let wakeups: Result<Vec<WakeupFlag>, _> = (0..threads).map(|_| WakeupFlag::new()).collect();
         Ok(FastDrain {
             until: Arc::default(),
+            relaxed_until: Arc::default(),
             wakeups: wakeups?.into(),
             interval: interval_for(threads, interval),
             is_remote: Arc::default(),
@@ -56,6 +62,7 @@ impl FastDrain {
     pub fn detached() -> FastDrain {
         FastDrain {
             until: Arc::default(),
+            relaxed_until: Arc::default(),
             wakeups: Arc::new([]),
             interval: LONGEST,
             is_remote: Arc::default(),
@@ -81,10 +88,28 @@ impl FastDrain {
         }
     }
 
+    /// Drains at a quarter of the speed until `time`, in ns of CLOCK_MONOTONIC, while no other
+    /// request is faster. Half of the CPU time of fast draining is for wake-ups.
+    pub fn request_relaxed_until(&self, time: u64) {
+        let before = self.relaxed_until.fetch_max(time, Ordering::Relaxed);
+        let is_remote = self.is_remote.load(Ordering::Relaxed);
+        if !is_remote && before < time && before < monotonic_ns() && !self.is_fast() {
+            self.wakeups.iter().for_each(WakeupFlag::raise);
+        }
+    }
+
     /// Returns the sleep between two receives: half of the interval, so that batches do not age.
     /// `None` while inactive: blocking on the channel is then cheaper.
     pub fn poll_interval(&self) -> Option<Duration> {
-        self.is_active().then_some(self.interval / 2)
+        Some(self.active_interval()? / 2)
+    }
+
+    fn active_interval(&self) -> Option<Duration> {
+        match (self.is_fast(), self.is_active()) {
+            (true, _) => Some(self.interval),
+            (false, true) => Some(self.interval * RELAXED),
+            (false, false) => None,
+        }
     }
 
     pub(super) fn wakeup(&self, thread: usize) -> Option<&WakeupFlag> {
@@ -104,16 +129,24 @@ impl FastDrain {
 
     pub(super) fn timeout(&self, idle: Duration) -> Duration {
         match self.hurries() {
-            true => self.interval.min(idle),
+            true => self.active_interval().unwrap_or(idle).min(idle),
             false => idle,
         }
     }
 
-    /// Returns true until the requested time.
+    /// Returns true until the requested times.
     pub fn is_active(&self) -> bool {
-        let until = self.until.load(Ordering::Relaxed);
-        until != 0 && monotonic_ns() < until
+        self.is_fast() || is_before(&self.relaxed_until)
     }
+
+    fn is_fast(&self) -> bool {
+        is_before(&self.until)
+    }
+}
+
+fn is_before(until: &AtomicU64) -> bool {
+    let until = until.load(Ordering::Relaxed);
+    until != 0 && monotonic_ns() < until
 }
 
 fn interval_for(threads: usize, interval: Duration) -> Duration {
