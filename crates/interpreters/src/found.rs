@@ -44,9 +44,20 @@ pub struct Found {
     pub unnamed: u32,
     /// True if the process memory could not be read, for example because the process has ended.
     pub is_unread: bool,
-    /// True if the next samples should be read as early as possible, because callers are in memory
-    /// that changes.
-    pub is_urgent: bool,
+    /// How early the next samples should be read.
+    pub urgency: Urgency,
+}
+
+/// How early samples should be read, because callers are in memory that changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// At any time: all is on the native stack.
+    #[default]
+    None,
+    /// Within some milliseconds. The callers are known from earlier samples, mostly.
+    Relaxed,
+    /// As early as possible: evidence is missing.
+    High,
 }
 
 impl Found {

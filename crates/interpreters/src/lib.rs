@@ -50,7 +50,7 @@ mod v8;
 
 pub use found::{
     Found, InterpretedFrame, JAVA_STUB, Names, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON,
-    UNPROVEN_CALLERS,
+    UNPROVEN_CALLERS, Urgency,
 };
 pub use memory::{MemoryRead, ProcessMemory};
 pub use registry::runtimes_of;

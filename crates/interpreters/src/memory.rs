@@ -47,13 +47,21 @@ impl MemoryRead {
 
 /// Memory of a running process, which may change between and during reads.
 pub trait ProcessMemory {
-    /// Reads a batch. Each call takes as long as many reads, so callers collect reads. Implementors
-    /// may limit the length and the number of reads, and leave the rest unread.
+    /// Reads a batch, in order. Each call takes as long as many reads, so callers collect reads.
+    /// Adjacent reads of one page with ascending addresses may be of one moment. Implementors may
+    /// limit the length and the number of reads, and leave the rest unread.
     fn read(&mut self, reads: &mut [MemoryRead]);
 
     /// Returns the duration of the last batch, without the wait for its begin. The memory may have
     /// changed meanwhile.
     fn duration(&self) -> Duration {
         Duration::ZERO
+    }
+
+    /// Returns the time when the last batch began, in nanoseconds of the clock of
+    /// [`Stack::time`](crate::Stack::time). The batch is as good for each earlier sample. 0 if
+    /// unknown.
+    fn time(&self) -> u64 {
+        0
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::layout::{Bytecode, CODE_BYTES, Layout};
+use super::layout::{Bytecode, CODE_BYTES, FrameWords, Layout};
 use super::text::{TEXT_BYTES, missing_bytes, text};
 use crate::{MemoryRead, Names, ProcessMemory};
 
@@ -13,6 +13,16 @@ const MAX_CODES: usize = 1 << 16;
 
 /// Maximum length of a function's instructions in bytes.
 const MAX_BYTECODE: u64 = 64 << 20;
+
+/// Age in nanoseconds from which a code object is expected to stay: one of a module or a class, not
+/// of an `exec`.
+const SETTLED: u64 = 250_000_000;
+
+/// Validity in nanoseconds of the last proof of a settled code object.
+const FRESH: u64 = 50_000_000;
+
+/// Maximum number of references, which immortal objects have.
+const MAX_REFERENCES: u64 = u32::MAX as u64;
 
 /// `ob_type` of any object.
 pub(super) const TYPE: usize = 8;
@@ -38,8 +48,15 @@ pub(super) struct Codes {
     known: FxHashMap<u64, Code>,
     /// Code objects by the start of their instructions.
     ranges: BTreeMap<u64, u64>,
-    /// Number of the sample in which a code object was read or confirmed last.
-    sample: u64,
+    /// Starts of instructions of several code objects. Before 3.11, equal functions of a module
+    /// have the same bytes object.
+    shared: FxHashSet<u64>,
+    /// Addresses of former code objects.
+    reused: FxHashSet<u64>,
+    /// Number of code objects read.
+    count: u64,
+    /// Time of the current sample.
+    time: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +69,28 @@ struct Code {
     made: Option<u64>,
     /// Callchain entry. `None` if the name could not be read.
     name: Option<u64>,
-    confirmed: u64,
+    /// Times of the first and the last read that found it unchanged.
+    first: u64,
+    proven: u64,
+    /// True if another code object had the address before. Then further ones may follow.
+    is_reused: bool,
+    /// Number of code objects that were read before.
+    number: u64,
+}
+
+impl Code {
+    /// Returns true if the code object was at its address at this time: reads before and after
+    /// found it, or many did before.
+    const fn is_proven(&self, time: u64) -> bool {
+        let is_settled = self.proven.saturating_sub(self.first) >= SETTLED;
+        match self.is_reused {
+            true => is_settled && self.proven >= time,
+            false => {
+                self.first < time && self.proven >= time
+                    || is_settled && time.saturating_sub(self.proven) < FRESH
+            }
+        }
+    }
 }
 
 /// Fields that tell a code object from another one at the same address.
@@ -63,6 +101,8 @@ struct Identity {
     name: u64,
     first_line: u32,
     flags: u32,
+    /// Number of words of a frame; 0 without a data stack.
+    frame_words: u64,
     /// The bytes object with the instructions.
     bytes: u64,
 }
@@ -74,23 +114,28 @@ impl Codes {
             code_type,
             known: FxHashMap::default(),
             ranges: BTreeMap::new(),
-            sample: 0,
+            shared: FxHashSet::default(),
+            reused: FxHashSet::default(),
+            count: 0,
+            time: 0,
         }
     }
 
-    pub(super) fn begin_sample(&mut self) {
-        self.sample += 1;
+    /// Begins a sample of this time.
+    pub(super) fn begin_sample(&mut self, time: u64) {
+        self.time = time;
         if self.known.len() > MAX_CODES {
             self.known.clear();
             self.ranges.clear();
+            self.shared.clear();
         }
     }
 
-    /// Returns reads that confirm or find these code objects, each at most once per sample.
+    /// Returns reads that prove or find these code objects, as far as the last read is too old.
     pub(super) fn reads(&self, codes: &[u64]) -> Vec<MemoryRead> {
         let is_due = |code: &u64| {
             let known = self.known.get(code);
-            known.is_none_or(|known| known.confirmed != self.sample)
+            known.is_none_or(|known| !known.is_proven(self.time))
         };
         let mut due: Vec<u64> = codes.iter().copied().filter(is_due).collect();
         due.sort_unstable();
@@ -109,12 +154,13 @@ impl Codes {
         names: &mut dyn Names,
     ) {
         let mut new = Vec::new();
+        let proven = memory.time().max(self.time);
         for read in reads {
             let identity = self.identity(read);
             let known = self.known.get_mut(&read.address);
             match (known, identity) {
                 (Some(known), Some(identity)) if known.identity == identity => {
-                    known.confirmed = self.sample;
+                    known.proven = proven;
                 }
                 (_, Some(identity)) => {
                     self.forget(read.address);
@@ -124,13 +170,15 @@ impl Codes {
             }
         }
         if !new.is_empty() {
-            self.read_names(&new, memory, names);
+            self.read_names(&new, proven, memory, names);
         }
     }
 
     fn identity(&self, read: &MemoryRead) -> Option<Identity> {
         let layout = &self.layout.code;
-        if read.u64(TYPE)? != self.code_type {
+        let references = read.u64(0)?;
+        // A freed object keeps its type, but has a link in place of its references.
+        if read.u64(TYPE)? != self.code_type || !(1..=MAX_REFERENCES).contains(&references) {
             return None;
         }
         let identity = Identity {
@@ -139,6 +187,7 @@ impl Codes {
             name: read.u64(layout.name)?,
             first_line: read.u32(layout.first_line)?,
             flags: read.u32(layout.flags)?,
+            frame_words: frame_words(layout.frame_words, read)?,
             bytes: match layout.bytes {
                 Bytecode::Inside(_) => 0,
                 Bytecode::Object(at) => read.u64(at)?,
@@ -156,13 +205,20 @@ impl Codes {
 
     fn forget(&mut self, code: u64) {
         if let Some(known) = self.known.remove(&code) {
-            self.ranges.remove(&known.start);
+            if self.ranges.get(&known.start) == Some(&code) {
+                self.ranges.remove(&known.start);
+            }
+            if self.reused.len() >= MAX_CODES {
+                self.reused.clear();
+            }
+            self.reused.insert(code);
         }
     }
 
     fn read_names(
         &mut self,
         new: &[(u64, Identity)],
+        proven: u64,
         memory: &mut dyn ProcessMemory,
         names: &mut dyn Names,
     ) {
@@ -213,6 +269,10 @@ impl Codes {
             let Some(end) = start.checked_add(len).filter(|_| len <= MAX_BYTECODE) else {
                 continue;
             };
+            let old = self.ranges.get(&start);
+            if old.is_some_and(|old| old != code) && self.shared.len() < MAX_CODES {
+                self.shared.insert(start);
+            }
             let line = identity.first_line.cast_signed();
             let text = |read: &MemoryRead| text(read.get()?, &self.layout);
             let name = match (text(name), text(file)) {
@@ -226,8 +286,12 @@ impl Codes {
                 is_generator: identity.flags & GENERATOR != 0,
                 made,
                 name,
-                confirmed: self.sample,
+                first: proven,
+                proven,
+                is_reused: self.reused.contains(code),
+                number: self.count,
             };
+            self.count += 1;
             self.known.insert(*code, known);
             self.ranges.insert(start, *code);
         }
@@ -255,10 +319,24 @@ impl Codes {
         (instruction <= known.end).then_some(*code)
     }
 
-    /// Returns true if the code object was read or confirmed for this sample.
-    pub(super) fn is_confirmed(&self, code: u64) -> bool {
+    /// Returns the code object with the instructions of `code` that a frame has. `None` if several
+    /// have them, and the frame has another one meanwhile.
+    pub(super) fn of_frame(&self, code: u64, in_frame: Option<u64>) -> Option<u64> {
+        let start = self.known.get(&code)?.start;
+        let has_them = |code: &u64| self.is_start(*code, start);
+        let is_only = !self.shared.contains(&start);
+        in_frame.filter(has_them).or(is_only.then_some(code))
+    }
+
+    /// Returns true if the code object is proven for the current sample.
+    pub(super) fn is_proven(&self, code: u64) -> bool {
         let known = self.known.get(&code);
-        known.is_some_and(|known| known.confirmed == self.sample)
+        known.is_some_and(|known| known.is_proven(self.time))
+    }
+
+    /// Returns a number that no other code object has, also not a later one at the same address.
+    pub(super) fn number(&self, code: u64) -> u64 {
+        self.known.get(&code).map_or(u64::MAX, |known| known.number)
     }
 
     /// Returns true if a frame with this next instruction is part of a generator, and not the one
@@ -281,10 +359,30 @@ impl Codes {
             .is_some_and(|known| known.is_generator)
     }
 
+    /// Returns the address behind the frame of a function in the data stack. `None` for generators,
+    /// since most of their frames are elsewhere.
+    pub(super) fn frame_end(&self, code: u64, frame: u64) -> Option<u64> {
+        let known = self.known.get(&code).filter(|known| !known.is_generator)?;
+        let bytes = known.identity.frame_words.checked_mul(8)?;
+        frame.checked_add(bytes).filter(|end| *end > frame)
+    }
+
     /// Returns the callchain entry of a code object's name.
     pub(super) fn name(&self, code: u64) -> Option<u64> {
         self.known.get(&code)?.name
     }
+}
+
+fn frame_words(place: FrameWords, read: &MemoryRead) -> Option<u64> {
+    Some(match place {
+        FrameWords::Stored(at) => read.u32(at)?.into(),
+        FrameWords::Sum {
+            locals,
+            stack,
+            fixed,
+        } => u64::from(read.u32(locals)?) + u64::from(read.u32(stack)?) + fixed,
+        FrameWords::None => 0,
+    })
 }
 
 /// Returns true if a word may be the address of an object.

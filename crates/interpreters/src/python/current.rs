@@ -12,6 +12,9 @@ use crate::{MemoryRead, ProcessMemory, Stack};
 /// Maximum number of pointers read to learn a location.
 const MAX_POINTERS: usize = 96;
 
+/// Bytes around a native frame that belong to the native stack.
+const NATIVE: u64 = 64 << 10;
+
 /// Maximum number of callers followed to learn a location.
 const MAX_CALLERS: usize = 16;
 
@@ -22,12 +25,17 @@ pub(super) struct LearnedFrames {
     cframe: Learned,
     /// Pointer to the current Python frame.
     frame: Learned,
+    /// The same, learned from looks: `frame` often has the caller's frame, which leads to the native
+    /// frame as well.
+    seen: Learned,
     /// Frame in the native frame before the outermost Python frame.
-    entry: Learned,
+    pub(super) entry: Learned,
     /// Pointer to the next instruction.
     pub(super) next: Learned,
     /// Pointer to the first instruction of the current function, which 3.11 keeps.
     pub(super) first: Learned,
+    /// Number of observations of `next` and `first` that were skipped.
+    pub(super) skipped: u32,
 }
 
 impl LearnedFrames {
@@ -102,15 +110,73 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Returns the thread state: an object with a pointer to the innermost `_PyCFrame`, or to the
-    /// current frame.
+    /// Returns the thread state: an object with a pointer to the innermost `_PyCFrame`.
     pub(super) fn thread_state(&self, target: u64, memory: &mut dyn ProcessMemory) -> Option<u64> {
-        let eval = self.evals.first()?;
-        let mut reads = self.pointers(eval.index, self.layout.thread, 8);
+        let mut reads = self.thread_states()?;
         memory.read(&mut reads);
         let mut found = reads.iter().filter(|read| read.u64(0) == Some(target));
         let first = found.next()?.address.checked_sub(self.layout.thread)?;
         found.next().is_none().then_some(first)
+    }
+
+    /// Returns the thread state of 3.13: an object with a pointer to a frame that leads to the
+    /// native frame at the stated distance.
+    pub(super) fn thread_state_of_entries(
+        &self,
+        below: u64,
+        memory: &mut dyn ProcessMemory,
+    ) -> Option<u64> {
+        let eval = self.evals.first()?;
+        let mut reads = self.thread_states()?;
+        memory.read(&mut reads);
+        let frames: Vec<(u64, u64)> = (reads.iter())
+            .filter_map(|read| Some((read.address, read.u64(0).filter(|word| is_pointer(*word))?)))
+            .collect();
+        let frame = |(_, frame): &(u64, u64)| MemoryRead::new(*frame, FRAME_BYTES);
+        let mut starts: Vec<MemoryRead> = frames.iter().map(frame).collect();
+        memory.read(&mut starts);
+        let code = |start: &MemoryRead| {
+            MemoryRead::new(start.u64(self.layout.frame.code).unwrap_or(0), CODE_BYTES)
+        };
+        let mut codes: Vec<MemoryRead> = starts.iter().map(code).collect();
+        memory.read(&mut codes);
+        let are_codes = (frames.iter().zip(&starts).zip(&codes))
+            .filter(|(_, code)| code.u64(TYPE) == Some(self.code_type));
+        let mut under_way: Vec<(u64, u64)> = are_codes
+            .filter_map(|((found, start), _)| {
+                Some((found.0, start.u64(self.layout.frame.previous)?))
+            })
+            .collect();
+        let entry = eval.cfa.checked_sub(below)?;
+        let mut found = BTreeSet::new();
+        for _ in 0..MAX_CALLERS {
+            let arrived = under_way.iter().filter(|(_, at)| *at == entry);
+            found.extend(arrived.map(|(state, _)| *state));
+            under_way.retain(|(_, at)| !eval.contains(*at) && is_pointer(*at));
+            if under_way.is_empty() {
+                break;
+            }
+            let link = self.layout.frame.previous as u64;
+            let mut reads: Vec<MemoryRead> = (under_way.iter())
+                .map(|(_, at)| MemoryRead::new(at.wrapping_add(link), 8))
+                .collect();
+            memory.read(&mut reads);
+            for ((_, at), read) in under_way.iter_mut().zip(&reads) {
+                *at = read.u64(0).unwrap_or(0);
+            }
+        }
+        let first = found.pop_first()?.checked_sub(self.layout.thread)?;
+        found.is_empty().then_some(first)
+    }
+
+    /// Returns reads of the pointers in objects that may be the thread state.
+    fn thread_states(&self) -> Option<Vec<MemoryRead>> {
+        let eval = self.evals.first()?;
+        let mut reads = self.pointers(eval.index, self.layout.thread, 8);
+        // Slots of the native stack may have the pointer, too.
+        let native = eval.sp.saturating_sub(NATIVE)..eval.cfa.saturating_add(NATIVE);
+        reads.retain(|read| !native.contains(&read.address));
+        Some(reads)
     }
 
     /// Learns where `_PyCFrame` lies: the one of a native frame points to the one of the next outer
@@ -156,8 +222,8 @@ impl Finder<'_, '_> {
             .collect()
     }
 
-    /// Returns the frames among the pointers of a native frame: address, code object, and the
-    /// address of the previous frame.
+    /// Returns the frames among the pointers of a native frame: the address of the
+    /// previous frame by address.
     fn frames_among(&self, index: usize, memory: &mut dyn ProcessMemory) -> FxHashMap<u64, u64> {
         let mut reads = self.pointers(index, 0, FRAME_BYTES);
         memory.read(&mut reads);
@@ -212,10 +278,8 @@ impl Finder<'_, '_> {
         if learned.frame.wants(inner.site) {
             self.learn_entries(inner, learned, memory);
         }
-        let location = learned
-            .frame
-            .at(inner.site)
-            .or_else(|| learned.frame.certain());
+        let of = |frame: &Learned| frame.at(inner.site).or_else(|| frame.certain());
+        let location = of(&learned.seen).or_else(|| of(&learned.frame));
         if let (Some(first), Some(location)) = (found.first_mut(), location) {
             *first = value(self.stack, inner.index, location);
         }
@@ -272,5 +336,20 @@ impl Finder<'_, '_> {
             .map(|(location, _)| location)
             .collect();
         learned.frame.observe(eval.site, &right);
+    }
+
+    /// Learns where the current frame of 3.13 is from a look: the thread mostly runs the same frame
+    /// as in the sample, or one that no location has.
+    pub(super) fn learn_seen(&self, frame: u64, learned: &mut LearnedFrames) {
+        let Some(eval) = self.evals.first() else {
+            return;
+        };
+        if learned.seen.wants(eval.site) {
+            let right: Vec<Location> = (words(self.stack, eval.index).into_iter())
+                .filter(|(_, word)| *word == frame)
+                .map(|(location, _)| location)
+                .collect();
+            learned.seen.observe(eval.site, &right);
+        }
     }
 }

@@ -28,6 +28,22 @@ pub(super) struct CodeLayout {
     /// `co_qualname`, or `co_name` before 3.11.
     pub(super) name: usize,
     pub(super) bytes: Bytecode,
+    pub(super) frame_words: FrameWords,
+}
+
+/// Number of words of a frame in the data stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameWords {
+    /// `co_framesize` at this offset.
+    Stored(usize),
+    /// The sum of `co_nlocalsplus`, `co_stacksize` and the words of `_PyInterpreterFrame`.
+    Sum {
+        locals: usize,
+        stack: usize,
+        fixed: u64,
+    },
+    /// There is no data stack.
+    None,
 }
 
 /// Place of a function's instructions.
@@ -91,6 +107,7 @@ impl Layout {
                 file: 104,
                 name: 112,
                 bytes: Bytecode::Object(48),
+                frame_words: FrameWords::None,
             },
             frame: FrameLayout {
                 code: 32,
@@ -110,6 +127,7 @@ impl Layout {
                 file: 112,
                 name: 128,
                 bytes: Bytecode::Inside(192),
+                frame_words: FrameWords::Stored(76),
             },
             frame: FrameLayout {
                 code: 0,
@@ -132,6 +150,11 @@ impl Layout {
                 code: CodeLayout {
                     first_line: 72,
                     bytes: Bytecode::Inside(184),
+                    frame_words: FrameWords::Sum {
+                        locals: 76,
+                        stack: 68,
+                        fixed: 9,
+                    },
                     ..new.code
                 },
                 frame: FrameLayout {

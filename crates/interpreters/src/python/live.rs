@@ -1,17 +1,36 @@
-//! [`LiveLook`]: the Python frames of a thread during a read, which is after the sample.
+//! [`Look`]: the Python frames of a thread during a read, which is after the sample.
+
+use std::ops::Range;
 
 use super::current::EvalFrame;
 use super::layout::{FRAME_BYTES, FrameKind, Layout};
 use super::looks::Part;
-use super::slots::Site;
-use super::snapshot::Snapshot;
-use crate::{MemoryRead, ProcessMemory};
+use super::snapshot::{Snapshot, ranges};
+use crate::MemoryRead;
 
 /// Maximum number of Python frames of one native frame.
 const MAX_CHAIN: usize = 4096;
 
-/// Maximum number of native frames with a read of their current frame.
-const MAX_CURRENT: usize = 16;
+/// Number of frames that are compared before and after. The outer ones wait for these.
+const COMPARED: usize = 64;
+
+/// Maximum number of native frames that a look follows from the innermost one on.
+const MAX_SEGMENTS: usize = 24;
+
+/// Maximum number of `_PyCFrame` in the reads of a position.
+const MAX_CFRAMES: usize = 8;
+
+/// Bytes of a `_PyCFrame`.
+const CFRAME_BYTES: usize = 24;
+
+/// Maximum bytes of the native stack in a look.
+const MAX_STACK: u64 = 12 << 10;
+
+/// Bytes below the sampled native frames that newer ones use.
+const NEWER: u64 = 2048;
+
+/// Bytes below the sampled native frames that may belong to the native stack.
+const DEEPER: u64 = 64 << 10;
 
 /// `FRAME_OWNED_BY_GENERATOR`
 const BY_GENERATOR: u8 = 1;
@@ -26,227 +45,326 @@ pub(super) struct LiveFrame {
 }
 
 /// Python frames of one native frame, innermost first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Chain {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) part: Part,
     pub(super) frames: Vec<LiveFrame>,
-    /// End of the chain. `None` if the chain stops before the end of its part.
-    pub(super) end: Option<End>,
+}
+
+/// The frames of a thread at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Time of the read. It is as good for each earlier sample.
+    pub(super) time: u64,
+    /// Innermost first. Empty if the thread moved during the read.
+    pub(super) segments: Vec<Segment>,
+    pub(super) snapshot: Snapshot,
+}
+
+impl Look {
+    /// Returns the frame at an address, if the look has it. Also returns whether it is the outermost
+    /// one of a native frame whose caller runs the frame `outer`. `None` if it belonged to another
+    /// native frame.
+    pub(super) fn frame(
+        &self,
+        layout: &Layout,
+        address: u64,
+        (eval, outer): (&EvalFrame, u64),
+    ) -> Option<(LiveFrame, Option<bool>)> {
+        let found = frame_at(layout, address, &self.snapshot)?;
+        let native = eval.sp.saturating_sub(DEEPER)..eval.cfa.saturating_add(DEEPER);
+        let is_outermost = match found.is_marked {
+            true => (found.previous == outer).then_some(true),
+            false if eval.contains(found.previous) => Some(true),
+            false => (!native.contains(&found.previous)).then_some(false),
+        };
+        Some((found.frame, is_outermost))
+    }
+}
+
+/// Position of a thread's frames, as far as a sample tells.
+#[derive(Clone, Debug)]
+pub(super) struct Track<'a> {
+    pub(super) layout: &'a Layout,
+    /// Address of the thread state.
+    pub(super) state: u64,
+    /// Distance of each native frame's end from its `_PyCFrame`, or from the frame before its
+    /// outermost Python frame.
+    below: u64,
+    /// Addresses of the sampled native frames' `_PyCFrame`, or of those frames.
+    cframes: Vec<u64>,
+    /// Part of the native stack to read.
+    window: Range<u64>,
+    /// Addresses that may belong to the native stack.
+    native: Range<u64>,
+}
+
+impl<'a> Track<'a> {
+    pub(super) fn new(
+        layout: &'a Layout,
+        state: u64,
+        below: u64,
+        evals: &[EvalFrame],
+    ) -> Option<Track<'a>> {
+        let (inner, outer) = (evals.first()?, evals.last()?);
+        let start = inner.sp.saturating_sub(NEWER);
+        Some(Track {
+            layout,
+            state,
+            below,
+            cframes: (evals.iter())
+                .map(|eval| eval.cfa.wrapping_sub(below))
+                .collect(),
+            window: start..outer.cfa.min(start.saturating_add(MAX_STACK)),
+            native: inner.sp.saturating_sub(DEEPER)..outer.cfa,
+        })
+    }
+
+    /// Returns the reads for a look: the thread state and the native stack.
+    pub(super) fn reads(&self) -> Vec<MemoryRead> {
+        let state = self.state.wrapping_add(self.layout.thread);
+        let mut reads = vec![MemoryRead::new(state, 8)];
+        reads.extend(ranges(vec![(self.window.start, self.window.end)]));
+        reads
+    }
+
+    /// Returns the reads for the [position](Self::position) if the thread runs a sampled native
+    /// frame.
+    pub(super) fn position_reads(&self) -> Vec<MemoryRead> {
+        let state = self.state.wrapping_add(self.layout.thread);
+        let mut reads = vec![MemoryRead::new(state, 8)];
+        if let FrameKind::CFrames { .. } = self.layout.kind {
+            let cframes = self.cframes.iter().take(MAX_CFRAMES);
+            reads.extend(cframes.map(|cframe| MemoryRead::new(*cframe, CFRAME_BYTES)));
+        }
+        reads
+    }
+
+    /// Returns the reads for this position.
+    pub(super) fn reads_of(&self, position: &[u64; 3]) -> Vec<MemoryRead> {
+        let state = self.state.wrapping_add(self.layout.thread);
+        let [top, ..] = *position;
+        let mut reads = vec![MemoryRead::new(state, 8)];
+        if let FrameKind::CFrames { .. } = self.layout.kind {
+            reads.push(MemoryRead::new(top, CFRAME_BYTES));
+        }
+        reads
+    }
+
+    /// Returns true if the thread state has not changed since a position.
+    pub(super) fn is_still(&self, position: &[u64; 3], snapshot: &Snapshot) -> bool {
+        let [top, ..] = *position;
+        snapshot.u64(self.state.wrapping_add(self.layout.thread)) == Some(top)
+    }
+
+    /// Returns the words that change when the thread runs another frame.
+    pub(super) fn position(&self, snapshot: &Snapshot) -> Option<[u64; 3]> {
+        let top = snapshot.u64(self.state.wrapping_add(self.layout.thread))?;
+        Some(match self.layout.kind {
+            FrameKind::CFrames {
+                current, previous, ..
+            } => [
+                top,
+                snapshot.u64(top.checked_add(current)?)?,
+                snapshot.u64(top.checked_add(previous)?)?,
+            ],
+            FrameKind::Entries | FrameKind::Objects => [top, top, 0],
+        })
+    }
+
+    /// Follows the frames from the innermost native frame to the outermost one. `more` reads the
+    /// memory around an address that the snapshot has not.
+    pub(super) fn walk(
+        &self,
+        snapshot: &mut Snapshot,
+        mut more: impl FnMut(&mut Snapshot, u64),
+    ) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut word = |snapshot: &mut Snapshot, address: u64| {
+            if snapshot.u64(address).is_none() {
+                more(snapshot, address);
+            }
+            snapshot.u64(address)
+        };
+        let Some(mut at) = word(snapshot, self.state.wrapping_add(self.layout.thread)) else {
+            return segments;
+        };
+        let mut left = MAX_CHAIN;
+        while segments.len() < MAX_SEGMENTS {
+            let start = match self.layout.kind {
+                FrameKind::CFrames { current, .. } => word(snapshot, at.wrapping_add(current)),
+                FrameKind::Entries | FrameKind::Objects => Some(at),
+            };
+            let outer = segments.last().map(|segment| segment.part.outer);
+            let Some(start) = start.filter(|start| outer.is_none_or(|outer| outer == *start))
+            else {
+                break;
+            };
+            let chain = chain(self.layout, start, &self.native, left, snapshot, &mut word);
+            left = left.saturating_sub(chain.frames.len());
+            let (native, outer) = match (chain.end, self.layout.kind) {
+                (Some(End::Marked(outer)), _) => (at, outer),
+                (Some(End::InNative(entry)), kind) => {
+                    let link = entry.wrapping_add(self.layout.frame.previous as u64);
+                    let Some(outer) = word(snapshot, link) else {
+                        break;
+                    };
+                    match kind {
+                        FrameKind::CFrames { .. } => (at, outer),
+                        FrameKind::Entries | FrameKind::Objects => (entry, outer),
+                    }
+                }
+                (None, _) => break,
+            };
+            let native = native.wrapping_add(self.below);
+            segments.push(Segment {
+                part: Part { native, outer },
+                frames: chain.frames,
+            });
+            if outer == 0 {
+                break;
+            }
+            at = match self.layout.kind {
+                FrameKind::CFrames { previous, .. } => {
+                    match word(snapshot, at.wrapping_add(previous)) {
+                        Some(cframe) => cframe,
+                        None => break,
+                    }
+                }
+                FrameKind::Entries | FrameKind::Objects => outer,
+            };
+        }
+        segments
+    }
+}
+
+/// Python frames from one address on, innermost first.
+#[derive(Clone, Debug, Default)]
+struct Chain {
+    frames: Vec<LiveFrame>,
+    /// `None` if the chain stops before the end of its native frame.
+    end: Option<End>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// The last frame is marked as the outermost one. The next outer part's current frame follows.
+enum End {
+    /// The last frame is marked as the outermost one, and the next outer native frame's current
+    /// one follows.
     Marked(u64),
     /// A frame at this address lies in the native frame.
     InNative(u64),
 }
 
-/// Position of the thread during the read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LiveLook {
-    /// Native frame that ran, as index of the interpreter's native frames. `None` if only the
-    /// chain can tell.
-    pub(super) eval: Option<usize>,
-    /// Address of the thread's current Python frame.
-    pub(super) frame: u64,
+struct FrameInMemory {
+    frame: LiveFrame,
+    previous: u64,
+    is_marked: bool,
 }
 
-/// A look, and its source addresses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LiveThread<'a> {
-    pub(super) look: Option<LiveLook>,
-    /// Address of the thread state.
-    pub(super) state: Option<u64>,
-    /// Addresses of the native frames' `_PyCFrame`.
-    pub(super) cframes: &'a [Option<u64>],
-}
-
-/// Returns the reads that tell where a thread is. They come before and after the other reads, to
-/// detect changes. `cframes` are the addresses of the native frames' `_PyCFrame`.
-pub(super) fn reads(layout: &Layout, state: u64, cframes: &[Option<u64>]) -> Vec<MemoryRead> {
-    let mut reads = vec![MemoryRead::new(state.wrapping_add(layout.thread), 8)];
-    if let FrameKind::CFrames { current, .. } = layout.kind {
-        let known = cframes.iter().take(MAX_CURRENT);
-        reads.extend(
-            known.map(|cframe| MemoryRead::new(cframe.unwrap_or(0).wrapping_add(current), 8)),
-        );
-    }
-    reads
-}
-
-/// Decodes the [`reads`] before and after the others. `None` if the thread has moved meanwhile, or
-/// runs another native frame than in the sample.
-pub(super) fn look(
-    layout: &Layout,
-    (before, after): (&[MemoryRead], &[MemoryRead]),
-    cframes: &[Option<u64>],
-) -> Option<LiveLook> {
-    let same = |(one, other): (&MemoryRead, &MemoryRead)| {
-        one.u64(0).is_some() && one.u64(0) == other.u64(0)
-    };
-    let (state, after_state) = (before.first()?, after.first()?);
-    if !same((state, after_state)) {
-        return None;
-    }
-    match layout.kind {
-        FrameKind::CFrames { .. } => {
-            let cframe = state.u64(0)?;
-            let eval = cframes.iter().position(|known| *known == Some(cframe))?;
-            let at = eval.checked_add(1)?;
-            let (current, after) = (before.get(at)?, after.get(at)?);
-            same((current, after)).then_some(LiveLook {
-                eval: Some(eval),
-                frame: current.u64(0)?,
-            })
-        }
-        FrameKind::Entries => Some(LiveLook {
-            eval: None,
-            frame: state.u64(0)?,
-        }),
-        FrameKind::Objects => None,
-    }
-}
-
-/// Frames of a native frame that began after the sample. Its caller is in the sample.
-#[derive(Debug)]
-pub(super) struct InnerLook {
-    pub(super) part: Part,
-    pub(super) chain: Chain,
-}
-
-/// Bytes below a `_PyCFrame` that belong to its native frame.
-const BELOW_CFRAME: u64 = 256;
-
-/// Looks at a native frame that began after the sample. `live` are the completed [`reads`].
-pub(super) fn inner_look(
-    layout: &Layout,
-    state: u64,
-    live: &[MemoryRead],
-    cframes: &[Option<u64>],
-    evals: &[EvalFrame],
-    snapshot: &mut Snapshot,
-    memory: &mut dyn ProcessMemory,
-) -> Option<(LiveLook, InnerLook)> {
-    let FrameKind::CFrames {
-        current, previous, ..
-    } = layout.kind
-    else {
-        return None;
-    };
-    let cframe = live.first()?.u64(0)?;
-    // Native frames have the same size, so the distance to its end is the same.
-    let below = evals
-        .first()?
-        .cfa
-        .checked_sub(cframes.first().copied().flatten()?)?;
-    let native = cframe.checked_add(below)?;
-    if cframes.contains(&Some(cframe)) || native > evals.last()?.cfa {
-        return None;
-    }
-    let start = cframe.checked_sub(BELOW_CFRAME)?;
-    let whole = usize::try_from(native.checked_sub(start)?)
-        .ok()
-        .filter(|len| *len <= 4096)?;
-    let reads = || {
-        vec![
-            MemoryRead::new(state.wrapping_add(layout.thread), 8),
-            MemoryRead::new(start, whole),
-        ]
-    };
-    let mut first = reads();
-    memory.read(&mut first);
-    let field = |reads: &[MemoryRead], field: u64| {
-        reads
-            .get(1)?
-            .u64(usize::try_from(BELOW_CFRAME.checked_add(field)?).ok()?)
-    };
-    let (frame, outer) = (field(&first, current)?, field(&first, previous)?);
-    let eval = cframes.iter().position(|known| *known == Some(outer))?;
-    let outer = live.get(eval.checked_add(1)?)?.u64(0)?;
-    let (before, after) = snapshot.read(&[frame], (reads(), reads()), memory);
-    let is_same = |reads: &[MemoryRead]| {
-        reads.first().and_then(|read| read.u64(0)) == Some(cframe)
-            && field(reads, current) == Some(frame)
-    };
-    if !is_same(&before) || !is_same(&after) {
-        return None;
-    }
-    let own = EvalFrame {
-        index: 0,
-        site: Site::Running,
-        is_starting: false,
-        sp: start,
-        cfa: native,
-    };
-    let chain = chain(layout, frame, &[own], snapshot, |_, _| ());
-    let leads_to = match chain.end? {
-        End::Marked(previous) => previous,
-        End::InNative(at) => {
-            let link = at.checked_add(layout.frame.previous as u64)?;
-            before
-                .get(1)?
-                .u64(usize::try_from(link.checked_sub(start)?).ok()?)?
-        }
-    };
-    let part = Part { native, outer };
-    let look = LiveLook {
-        eval: Some(eval),
-        frame: outer,
-    };
-    (leads_to == outer).then_some((look, InnerLook { part, chain }))
-}
-
-/// Returns the frame at an address, and the address of its caller's frame.
-fn frame_at(layout: &Layout, address: u64, snapshot: &Snapshot) -> Option<(LiveFrame, u64, bool)> {
+/// Decodes the frame at an address.
+fn frame_at(layout: &Layout, address: u64, snapshot: &Snapshot) -> Option<FrameInMemory> {
     let bytes = snapshot.bytes::<FRAME_BYTES>(address)?;
     let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let owner = layout.frame.owner.and_then(|at| bytes.get(at));
-    let is_marked = match layout.kind {
+    let mark = match layout.kind {
         FrameKind::CFrames { is_entry, .. } => is_entry.and_then(|at| bytes.get(at)),
         FrameKind::Objects | FrameKind::Entries => None,
     };
-    let frame = LiveFrame {
-        address,
-        code: word(layout.frame.code)?,
-        is_generator: owner == Some(&BY_GENERATOR),
+    Some(FrameInMemory {
+        frame: LiveFrame {
+            address,
+            code: word(layout.frame.code)?,
+            is_generator: owner == Some(&BY_GENERATOR),
+        },
+        previous: word(layout.frame.previous)?,
+        is_marked: mark.is_some_and(|byte| *byte != 0),
+    })
+}
+
+/// Returns true if a snapshot has these frames unchanged.
+pub(super) fn has(layout: &Layout, segments: &[Segment], snapshot: &Snapshot) -> bool {
+    let pairs = segments.iter().flat_map(|segment| {
+        let previous = segment.frames.iter().skip(1).map(|frame| frame.address);
+        segment.frames.iter().zip(previous.map(Some).chain([None]))
+    });
+    pairs.take(COMPARED).all(|(frame, previous)| {
+        let again = frame_at(layout, frame.address, snapshot);
+        again.is_some_and(|again| {
+            let is_previous = previous.is_none_or(|previous| again.previous == previous);
+            again.frame == *frame && is_previous
+        })
+    })
+}
+
+/// Returns reads of the frames of a look.
+pub(super) fn frame_reads(segments: &[Segment]) -> Vec<MemoryRead> {
+    let frames = segments.iter().flat_map(|segment| &segment.frames);
+    let frames = frames.take(COMPARED);
+    let range = |frame: &LiveFrame| {
+        let end = frame.address.saturating_add(FRAME_BYTES as u64);
+        (frame.address, end)
     };
-    let is_marked = is_marked.is_some_and(|byte| *byte != 0);
-    Some((frame, word(layout.frame.previous)?, is_marked))
+    ranges(frames.map(range).collect())
 }
 
-/// Returns the frame at an address, if the snapshot has it.
-pub(super) fn frame(layout: &Layout, address: u64, snapshot: &Snapshot) -> Option<LiveFrame> {
-    Some(frame_at(layout, address, snapshot)?.0)
-}
-
-/// Follows the frames from an address to the end of their part. `more` reads the memory around an
-/// address that the snapshot has not.
-pub(super) fn chain(
+/// Follows the frames from an address to the end of their native frame.
+fn chain(
     layout: &Layout,
     start: u64,
-    evals: &[EvalFrame],
+    native: &Range<u64>,
+    limit: usize,
     snapshot: &mut Snapshot,
-    mut more: impl FnMut(&mut Snapshot, u64),
+    mut word: impl FnMut(&mut Snapshot, u64) -> Option<u64>,
 ) -> Chain {
     let mut chain = Chain::default();
     let mut address = start;
-    while chain.frames.len() < MAX_CHAIN {
+    while chain.frames.len() < limit {
         if frame_at(layout, address, snapshot).is_none() {
-            more(snapshot, address);
+            word(snapshot, address.saturating_add(FRAME_BYTES as u64 - 8));
         }
-        let Some((frame, previous, is_marked)) = frame_at(layout, address, snapshot) else {
+        let Some(found) = frame_at(layout, address, snapshot) else {
             break;
         };
-        chain.frames.push(frame);
-        if is_marked {
-            chain.end = Some(End::Marked(previous));
+        chain.frames.push(found.frame);
+        if found.is_marked {
+            chain.end = Some(End::Marked(found.previous));
             break;
         }
-        if evals.iter().any(|eval| eval.contains(previous)) {
-            chain.end = Some(End::InNative(previous));
+        if native.contains(&found.previous) {
+            chain.end = Some(End::InNative(found.previous));
             break;
         }
-        address = previous;
+        address = found.previous;
     }
     chain
+}
+
+/// Returns the frames of a native frame that waits, from its current one on. `None` if they do not
+/// lead to its end.
+pub(super) fn waiting(
+    layout: &Layout,
+    current: u64,
+    eval: &EvalFrame,
+    snapshot: &mut Snapshot,
+    more: &mut dyn FnMut(&mut Snapshot, u64),
+) -> Option<(Vec<LiveFrame>, Option<u64>)> {
+    let mut word = |snapshot: &mut Snapshot, address: u64| {
+        if snapshot.u64(address).is_none() {
+            more(snapshot, address);
+        }
+        snapshot.u64(address)
+    };
+    let native = eval.sp..eval.cfa;
+    let chain = chain(layout, current, &native, MAX_CHAIN, snapshot, &mut word);
+    let outer = match chain.end? {
+        End::Marked(previous) => Some(previous),
+        End::InNative(_) => None,
+    };
+    Some((chain.frames, outer))
+}
+
+/// Returns reads of frame objects, each of which has its own memory.
+pub(super) fn object_reads(frames: &[u64]) -> Vec<MemoryRead> {
+    let read = |frame: &u64| MemoryRead::new(*frame, FRAME_BYTES);
+    frames.iter().map(read).collect()
 }

@@ -18,9 +18,6 @@ const MIN_LOOKS: u32 = 2;
 /// frame.
 const MIN_LOOKS_AT_PART: u32 = 16;
 
-/// Number of equal looks that outweigh one other look.
-const AGREEMENT: u32 = 64;
-
 /// Number of equal looks from which further ones are not counted.
 const ENOUGH: u32 = 1024;
 
@@ -44,6 +41,8 @@ pub(super) struct Part {
 pub(super) struct Caller {
     pub(super) frame: u64,
     pub(super) code: u64,
+    /// [Number](super::codes::Codes::number) of the code object.
+    pub(super) number: u64,
 }
 
 /// A Python frame of a part.
@@ -90,41 +89,61 @@ impl Looks {
         let mut inner = place;
         let outer = callers.iter().copied().map(Some).chain([None]);
         for caller in outer.take(MAX_CALLERS) {
-            let edge = self.edges.entry(inner).or_insert(Edge {
-                caller,
-                same: 0,
-                others: 0,
-            });
-            match edge.caller == caller {
-                true => edge.same = edge.same.saturating_add(1),
-                false => edge.others = edge.others.saturating_add(1),
-            }
+            self.observe_edge(inner, caller);
             let Some(caller) = caller else {
                 break;
             };
             inner.frame = caller;
         }
+        self.limit();
+    }
+
+    /// Adds a look at a frame alone: whether it is without callers in its part.
+    pub(super) fn observe_outermost(&mut self, place: Place, is_outermost: bool) {
+        if is_outermost {
+            self.observe_edge(place, None);
+            self.limit();
+        } else if let Some(edge) = self.edges.get_mut(&place)
+            && edge.caller.is_none()
+        {
+            edge.others = edge.others.saturating_add(1);
+        }
+    }
+
+    fn observe_edge(&mut self, inner: Place, caller: Option<Caller>) {
+        let edge = self.edges.entry(inner).or_insert(Edge {
+            caller,
+            same: 0,
+            others: 0,
+        });
+        match edge.caller == caller {
+            true => edge.same = edge.same.saturating_add(1),
+            false => edge.others = edge.others.saturating_add(1),
+        }
+    }
+
+    fn limit(&mut self) {
         if self.edges.len() >= MAX_PLACES || self.places.len() >= MAX_PLACES {
             *self = Self::default();
         }
     }
 
     /// Replaces `callers` by the believed ones of a place, innermost first. `None` is a gap, of
-    /// unknown length. `own` are the callers in the sample's own look, if it was at this place.
-    /// Others are never believed then, however frequent.
+    /// unknown length. `own` are the callers in the sample's own look, if it was at this place, and
+    /// whether the look was soon after the sample. Others are never believed then, however frequent.
     pub(super) fn callers(
         &self,
         place: Place,
-        own: Option<&[Caller]>,
+        own: Option<(&[Caller], bool)>,
         callers: &mut Vec<Option<Caller>>,
     ) {
         callers.clear();
         let seen = self.places.get(&place);
-        let is_unusual = (own.zip(seen)).is_some_and(|(own, seen)| seen.callers != own);
+        let is_unusual = (own.zip(seen)).is_some_and(|((own, _), seen)| seen.callers != own);
         if let Some(seen) = seen
-            && are_agreed(seen.same, seen.others)
+            && seen.others == 0
             && !is_unusual
-            && (own.is_some() || seen.same >= MIN_LOOKS)
+            && (own.is_some_and(|(_, is_soon)| is_soon) || seen.same >= MIN_LOOKS)
         {
             callers.extend(seen.callers.iter().copied().map(Some));
             return;
@@ -132,7 +151,7 @@ impl Looks {
         let mut inner = place;
         while !is_unusual
             && let Some(edge) = self.edges.get(&inner)
-            && are_agreed(edge.same, edge.others)
+            && edge.others == 0
             && edge.same >= MIN_LOOKS
             && callers.len() < MAX_CALLERS
         {
@@ -198,12 +217,6 @@ impl Seen {
     }
 }
 
-/// Returns true if looks agree. Callers may change during the microseconds of a read, so a
-/// few looks of many may be wrong.
-const fn are_agreed(same: u32, others: u32) -> bool {
-    others <= same / AGREEMENT
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +230,7 @@ mod tests {
         Caller {
             frame: number,
             code: 100 + number,
+            number,
         }
     }
 
@@ -229,7 +243,7 @@ mod tests {
 
     fn callers(looks: &Looks, place: Place, own: Option<&[Caller]>) -> Vec<u64> {
         let mut found = Vec::new();
-        looks.callers(place, own, &mut found);
+        looks.callers(place, own.map(|own| (own, true)), &mut found);
         (found.iter())
             .map(|caller| caller.map_or(0, |caller| caller.frame))
             .collect()
@@ -257,17 +271,16 @@ mod tests {
             looks.observe(place(4), &[frame(3)]);
             looks.observe(place(3), &[]);
         }
-        // One look in many may be wrong.
+        // One other look is enough.
         let mut many = Looks::default();
-        for _ in 0..AGREEMENT {
+        for _ in 0..ENOUGH {
             many.observe(place(3), &[frame(2)]);
         }
         let (usual, unusual) = ([frame(2)], [frame(9)]);
-        many.observe(place(3), &unusual);
         assert_eq!(callers(&many, place(3), None), [2]);
-        assert_eq!(callers(&many, place(3), Some(&usual)), [2]);
-        assert_eq!(callers(&many, place(3), Some(&unusual)), [0]);
         many.observe(place(3), &unusual);
+        assert_eq!(callers(&many, place(3), None), [0]);
+        assert_eq!(callers(&many, place(3), Some(&unusual)), [0]);
         assert_eq!(callers(&many, place(3), Some(&usual)), [0]);
         // The frame appears as a caller only.
         looks.observe(place(6), &[frame(5), frame(3)]);

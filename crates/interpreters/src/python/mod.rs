@@ -13,24 +13,34 @@
 //! | `slots` | where the compiled interpreter keeps its variables, learned |
 //! | `current` | the current Python frame of each native frame |
 //! | `live` | the frames of a thread during a read |
-//! | `snapshot` | memory read for one sample |
+//! | `snapshot` | memory read for one look |
 //! | `codes` | code objects and names |
+//! | `recent` | code objects that are probably read next |
+//! | `thread` | what is known of one thread |
 //! | `text` | strings |
+//! | `entries` | calls of native code into the interpreter |
+//! | `looking` | takes a look |
 //! | `looks` | which callers are believed |
 //! | `parts` | the evidence for the frames of one native frame |
+//! | `pace` | how early samples should be read |
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
 mod codes;
 mod current;
+mod entries;
 mod image;
 mod layout;
 mod live;
+mod looking;
 mod looks;
+mod pace;
 mod parts;
 mod reader;
+mod recent;
 mod slots;
 mod snapshot;
 mod text;
+mod thread;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

@@ -3,10 +3,17 @@
 use super::codes::Codes;
 use super::current::{EvalFrame, LearnedFrames};
 use super::layout::{FrameKind, Layout};
-use super::live::{Chain, End, InnerLook, LiveFrame};
+use super::live::{self, LiveFrame, Look, Segment};
 use super::looks::{Caller, Looks, Part, Place};
 use super::slots::{Location, Site, value, words};
-use crate::Stack;
+use super::snapshot::Snapshot;
+use crate::{ProcessMemory, Stack};
+
+/// Nanoseconds between a sample and its own look.
+const SOON: u64 = 2_000_000;
+
+/// Number of first observations of the next instruction that are skipped.
+const MAX_SKIPPED: u32 = 8;
 
 /// A native frame of the interpreter, and the evidence for its Python frames.
 #[derive(Debug)]
@@ -21,8 +28,73 @@ pub(super) struct PartOfStack {
     pub(super) is_made: bool,
     /// Current Python frame of the part, as read from memory after the sample.
     pub(super) in_memory: Option<LiveFrame>,
-    /// Frames during the read, if the native frame still ran or waited.
-    pub(super) chain: Option<Chain>,
+    /// Whether that is the outermost frame of its native frame.
+    pub(super) outermost: Option<bool>,
+    /// True if the current frame follows the next outer part's one in the data stack, as of the
+    /// sample.
+    pub(super) follows_outer: bool,
+    /// True if that proves that it is the outermost one of its native frame.
+    pub(super) is_outermost: bool,
+    /// True if the look was soon after the sample.
+    pub(super) is_soon: bool,
+    /// Frames during the look, if the native frame still ran or waited.
+    pub(super) seen: Vec<LiveFrame>,
+}
+
+/// Collects the evidence for each part of the stack of a sample with these current frames at this
+/// time.
+pub(super) fn parts(
+    layout: &Layout,
+    evals: &[EvalFrame],
+    (current, time): (&[Option<u64>], u64),
+    look: &mut Look,
+    memory: &mut dyn ProcessMemory,
+) -> Vec<PartOfStack> {
+    let of = |at: usize| current.get(at).copied().flatten();
+    let mut has_seen = false;
+    let mut parts = Vec::with_capacity(evals.len());
+    for (at, eval) in evals.iter().enumerate() {
+        let mut part = Part {
+            native: eval.cfa,
+            outer: of(at + 1).unwrap_or(0),
+        };
+        // The outermost native frame of an incomplete stack has callers all the same.
+        let is_it = |known: &Part| {
+            known.native == part.native && (part.outer == 0 || part.outer == known.outer)
+        };
+        let segment = look.segments.iter().find(|segment| is_it(&segment.part));
+        let mut seen = Vec::new();
+        if let Some(segment) = segment {
+            has_seen = true;
+            part = segment.part;
+            seen.clone_from(&segment.frames);
+        } else if has_seen && let Some(frame) = of(at) {
+            // It waits for inner ones, so its frames do not change meanwhile.
+            let mut more = |snapshot: &mut Snapshot, address| {
+                snapshot.read_around(address, memory);
+            };
+            let waiting = live::waiting(layout, frame, eval, &mut look.snapshot, &mut more);
+            let outer = |outer: &Option<u64>| outer.is_none_or(|outer| outer == part.outer);
+            if let Some((frames, _)) = waiting.filter(|(_, is)| part.outer == 0 || outer(is)) {
+                seen = frames;
+            }
+        }
+        let in_memory = of(at).and_then(|frame| look.frame(layout, frame, (eval, part.outer)));
+        parts.push(PartOfStack {
+            eval: *eval,
+            part,
+            current: of(at),
+            running: None,
+            is_made: false,
+            in_memory: in_memory.map(|(frame, _)| frame),
+            outermost: in_memory.and_then(|(_, is_outermost)| is_outermost),
+            follows_outer: false,
+            is_outermost: false,
+            is_soon: look.time.saturating_sub(time) <= SOON,
+            seen,
+        });
+    }
+    parts
 }
 
 /// Judges the parts of one stack.
@@ -34,58 +106,83 @@ pub(super) struct Judge<'a, 's> {
 }
 
 impl Judge<'_, '_> {
-    /// Returns true if a chain leads from a native frame to the next outer one of the sample.
-    fn is_whole(&self, part: &PartOfStack, chain: &Chain) -> bool {
-        let are_codes = chain
-            .frames
-            .iter()
-            .all(|frame| self.codes.is_confirmed(frame.code));
-        let outer = match chain.end {
-            Some(End::Marked(previous)) => Some(previous),
-            Some(End::InNative(at)) if part.eval.contains(at) => {
-                let link = at.wrapping_add(self.layout.frame.previous as u64);
-                self.stack.memory.read_u64(link)
+    /// Adds a look: the frames of each native frame that it found.
+    pub(super) fn observe(&self, segments: &[Segment], looks: &mut Looks) {
+        for segment in segments {
+            if let Some((frame, callers)) = self.proven(&segment.frames).split_first() {
+                let place = Place {
+                    part: segment.part,
+                    frame: *frame,
+                };
+                looks.observe(place, callers);
             }
-            _ => None,
-        };
-        let is_outermost = part.part.outer == 0;
-        are_codes && outer.is_some_and(|outer| is_outermost || outer == part.part.outer)
+        }
     }
 
-    /// Adds the look at a native frame that began after the sample.
-    pub(super) fn observe_inner(&self, inner: &InnerLook, looks: &mut Looks) {
-        let mut frames = inner.chain.frames.iter();
-        let are_codes = frames
-            .clone()
-            .all(|frame| self.codes.is_confirmed(frame.code));
-        if let (true, Some(frame)) = (are_codes, frames.next()) {
+    /// Adds what the memory of a part's current frame says: whether it is the outermost one of its
+    /// native frame. The function may have returned meanwhile. But the answer is part of the frame,
+    /// and was true for a call of the same function at the same place.
+    pub(super) fn observe_outermost(&self, part: &PartOfStack, looks: &mut Looks) {
+        let is_it = |frame: &LiveFrame| Some(frame.code) == part.running && !frame.is_generator;
+        if let (Some(frame), Some(is_outermost)) = (part.in_memory.filter(is_it), part.outermost) {
             let place = Place {
-                part: inner.part,
-                frame: caller(frame),
+                part: part.part,
+                frame: self.caller(&frame),
             };
-            looks.observe(place, &frames.map(caller).collect::<Vec<_>>());
+            looks.observe_outermost(place, is_outermost);
         }
+    }
+
+    /// Returns the identities of frames; nothing if one of their code objects is not proven.
+    fn proven(&self, frames: &[LiveFrame]) -> Vec<Caller> {
+        let are_codes = (frames.iter()).all(|frame| self.codes.is_proven(frame.code));
+        let frames = frames.iter().filter(|_| are_codes);
+        frames.map(|frame| self.caller(frame)).collect()
     }
 
     /// Learns where the interpreter keeps the next instruction.
     pub(super) fn learn_next(&self, part: &PartOfStack, learned: &mut LearnedFrames) {
         let site = part.eval.site;
-        let in_memory = part.in_memory.map(|frame| frame.code);
-        let Some(code) = in_memory.filter(|code| self.codes.is_confirmed(*code)) else {
-            return;
-        };
-        if !learned.next.wants(site) && !learned.first.wants(site) {
+        if !learned.next.wants(site) {
             return;
         }
-        let right = words(self.stack, part.eval.index).into_iter();
-        let right = right.filter(|(_, word)| self.codes.at(*word) == Some(code));
-        let (first, next): (Vec<_>, Vec<_>) =
-            right.partition(|(_, word)| self.codes.is_start(code, *word));
-        let locations = |words: Vec<(Location, u64)>| -> Vec<Location> {
-            words.into_iter().map(|(location, _)| location).collect()
+        let in_memory = part.in_memory.map(|frame| frame.code);
+        let in_memory = in_memory.filter(|code| self.codes.is_proven(*code));
+        let words = words(self.stack, part.eval.index).into_iter();
+        let known: Vec<(Location, u64, u64)> = words
+            .filter_map(|(location, word)| Some((location, word, self.codes.at(word)?)))
+            .collect();
+        let Some((.., only)) = known.first().copied() else {
+            return;
         };
-        learned.first.observe(site, &locations(first));
-        learned.next.observe(site, &locations(next));
+        let is_clear = known.iter().all(|(.., code)| *code == only);
+        // The thread has mostly moved since the sample, so memory seldom agrees. A single function
+        // among all words is as good, once most functions are known, and if one native frame runs
+        // all of them: it has no words of former native frames.
+        let is_early = learned.skipped < MAX_SKIPPED || self.layout.kind != FrameKind::Entries;
+        let code = match in_memory {
+            Some(code) if known.iter().any(|(.., is)| *is == code) => code,
+            _ if is_clear && !is_early => only,
+            _ => return,
+        };
+        let right = known.into_iter().filter(|(.., is)| *is == code);
+        let (first, next): (Vec<_>, Vec<_>) =
+            right.partition(|(_, word, _)| self.codes.is_start(code, *word));
+        let locations = |words: Vec<(Location, u64, u64)>| -> Vec<Location> {
+            words.into_iter().map(|(location, ..)| location).collect()
+        };
+        let (first, next) = (locations(first), locations(next));
+        if in_memory != Some(code) {
+            learned.next.observe_at(site, &next);
+            return;
+        }
+        learned.first.observe(site, &first);
+        learned.next.observe(site, &next);
+        if is_clear && learned.skipped < MAX_SKIPPED {
+            learned.skipped += 1;
+        } else if is_clear {
+            learned.next.observe_clearly(&next);
+        }
     }
 
     /// Returns the function that a native frame runs: the one with the next instruction.
@@ -99,24 +196,36 @@ impl Judge<'_, '_> {
             return None;
         }
         let word = |location| value(self.stack, part.eval.index, location);
-        let at = |location| self.codes.at(word(location)?);
+        let in_frame = part.in_memory.map(|frame| frame.code);
+        let at = |location| {
+            let code = self.codes.at(word(location)?)?;
+            match self.layout.kind {
+                FrameKind::Objects => self.codes.of_frame(code, in_frame),
+                FrameKind::CFrames { .. } | FrameKind::Entries => Some(code),
+            }
+        };
         if let Some(first) = learned.first.certain() {
             return at(first).filter(|code| {
                 let start = word(first);
                 start.is_some_and(|start| self.codes.is_start(*code, start))
             });
         }
+        // The native frame has just begun, and its caller's register is unchanged.
+        let is_callers = |location: Location| {
+            let is_kept = match location {
+                Location::Register(_) => true,
+                Location::Slot(_) => part.eval.site == Site::Running,
+            };
+            is_kept
+                && outer
+                    .is_some_and(|outer| value(self.stack, outer.index, location) == word(location))
+        };
         let next = &learned.next;
         if let Some(location) = next.at(part.eval.site).or_else(|| next.certain()) {
-            // The native frame has just begun, and its caller's register is unchanged.
-            let is_callers = part.eval.site == Site::Running
-                && outer.is_some_and(|outer| {
-                    value(self.stack, outer.index, location) == word(location)
-                });
-            return at(location).filter(|_| !is_callers);
+            return at(location).filter(|_| !is_callers(location));
         }
         // A call that was not seen often: the memory must agree.
-        let code = at(next.everywhere()?)?;
+        let code = at(next.everywhere().filter(|next| !is_callers(*next))?)?;
         (part.in_memory?.code == code).then_some(code)
     }
 
@@ -127,24 +236,10 @@ impl Judge<'_, '_> {
         (part.running.zip(next)).is_some_and(|(code, next)| self.codes.is_made(code, next))
     }
 
-    /// Adds the look at one part, and returns the functions of the part as of the sample. `None` is
-    /// a gap.
+    /// Returns the functions of a part as of the sample. `None` is a gap.
     pub(super) fn functions(&self, part: &PartOfStack, looks: &mut Looks) -> Vec<Option<Caller>> {
         let layout = self.layout;
-        let chain = part
-            .chain
-            .as_ref()
-            .filter(|chain| self.is_whole(part, chain));
-        let seen: Vec<Caller> = (chain.iter())
-            .flat_map(|chain| chain.frames.iter().map(caller))
-            .collect();
-        if let Some((frame, callers)) = seen.split_first() {
-            let place = Place {
-                part: part.part,
-                frame: *frame,
-            };
-            looks.observe(place, callers);
-        }
+        let seen = self.proven(&part.seen);
         let mut callers = Vec::new();
         let (Some(code), Some(frame)) = (part.running, part.current) else {
             looks.outer_callers(part.part, &mut callers);
@@ -156,24 +251,26 @@ impl Judge<'_, '_> {
             || (part.in_memory).is_some_and(|frame| frame.code == code && frame.is_generator);
         let is_bare = is_generator && layout.has_separate_generators();
         if layout.kind == FrameKind::Objects || is_bare {
-            return vec![Some(Caller { frame, code })];
+            return vec![Some(self.function(frame, code))];
         }
         // The frame of the sample, if it was still there during the read.
-        let still = chain.and_then(|chain| {
-            let is_it = |seen: &LiveFrame| seen.address == frame && seen.code == code;
-            chain.frames.iter().position(is_it)
-        });
+        let is_it = |seen: &LiveFrame| seen.address == frame && seen.code == code;
+        let still = part.seen.iter().position(is_it);
+        let still = still.filter(|_| !seen.is_empty());
         let innermost = match still.and_then(|at| seen.get(at)) {
             Some(frame) => *frame,
-            None if is_generator => Caller { frame: 0, code },
+            None if is_generator => self.function(0, code),
             // It may not yet be a generator.
             None if self.codes.is_generator(code) => {
                 looks.outer_callers(part.part, &mut callers);
-                callers.insert(0, Some(Caller { frame, code }));
+                callers.insert(0, Some(self.function(frame, code)));
                 return callers;
             }
-            None => Caller { frame, code },
+            None => self.function(frame, code),
         };
+        if part.is_outermost && !is_generator {
+            return vec![Some(innermost)];
+        }
         let place = Place {
             part: part.part,
             frame: innermost,
@@ -183,20 +280,27 @@ impl Judge<'_, '_> {
         {
             looks.observe(place, seen.get(at + 1..).unwrap_or_default());
         }
-        let own = still.and_then(|at| seen.get(at + 1..));
+        let own = still.and_then(|at| Some((seen.get(at + 1..)?, part.is_soon)));
         looks.callers(place, own, &mut callers);
         callers.insert(0, Some(innermost));
         callers
     }
-}
 
-/// Returns the identity of a frame. Generators move.
-fn caller(frame: &LiveFrame) -> Caller {
-    Caller {
-        frame: match frame.is_generator {
+    /// Returns the identity of a frame. Generators move.
+    fn caller(&self, frame: &LiveFrame) -> Caller {
+        let address = match frame.is_generator {
             true => 0,
             false => frame.address,
-        },
-        code: frame.code,
+        };
+        self.function(address, frame.code)
+    }
+
+    fn function(&self, frame: u64, code: u64) -> Caller {
+        let number = self.codes.number(code);
+        Caller {
+            frame,
+            code,
+            number,
+        }
     }
 }

@@ -18,8 +18,12 @@ const MIN_VOTES: u32 = 3;
 const MIN_EVERYWHERE: u32 = 64;
 const FAILURES: u32 = 50;
 
-/// Number of observations after which a location is certain.
+/// Minimum number of clear observations for the same.
+const MIN_CLEAR: u32 = 24;
+
+/// Number of observations after which a location is certain: of all sites, and of one.
 const ENOUGH: u32 = 400;
+const ENOUGH_AT_SITE: u32 = 96;
 
 /// Maximum number of call sites with own locations.
 const MAX_SITES: usize = 4096;
@@ -47,6 +51,8 @@ pub(super) enum Site {
 pub(super) struct Learned {
     sites: FxHashMap<Site, Votes>,
     everywhere: Votes,
+    /// Observations of all sites in which no other location may have the variable.
+    clear: Votes,
 }
 
 #[derive(Debug, Default)]
@@ -57,8 +63,8 @@ struct Votes {
 }
 
 impl Votes {
-    fn add(&mut self, locations: &[Location]) {
-        if locations.is_empty() || self.observations >= ENOUGH {
+    fn add(&mut self, locations: &[Location], enough: u32) {
+        if locations.is_empty() || self.observations >= enough {
             return;
         }
         self.observations += 1;
@@ -76,6 +82,13 @@ impl Votes {
         // Most observations have the variable at one place.
         (votes >= MIN_VOTES && votes > self.observations / 2).then_some(location)
     }
+
+    fn certain(&self, least: u32) -> Option<Location> {
+        let (location, votes) = self.best?;
+        let failures = self.observations - votes;
+        let is_certain = self.observations >= least && failures <= self.observations / FAILURES;
+        is_certain.then_some(location)
+    }
 }
 
 impl Learned {
@@ -83,22 +96,34 @@ impl Learned {
     pub(super) fn wants(&self, site: Site) -> bool {
         self.everywhere.observations < ENOUGH
             || match self.sites.get(&site) {
-                Some(votes) => votes.observations < ENOUGH,
+                Some(votes) => votes.observations < ENOUGH_AT_SITE,
                 None => self.sites.len() < MAX_SITES,
             }
     }
 
     /// Adds an observation: all locations that have the variable.
     pub(super) fn observe(&mut self, site: Site, locations: &[Location]) {
+        self.observe_at(site, locations);
+        self.everywhere.add(locations, ENOUGH);
+    }
+
+    /// Adds an observation to its site only.
+    pub(super) fn observe_at(&mut self, site: Site, locations: &[Location]) {
         if self.sites.len() < MAX_SITES || self.sites.contains_key(&site) {
-            self.sites.entry(site).or_default().add(locations);
+            let votes = self.sites.entry(site).or_default();
+            votes.add(locations, ENOUGH_AT_SITE);
         }
-        self.everywhere.add(locations);
+    }
+
+    /// Adds an observation after [`observe`](Self::observe) as a clear one: no other location may
+    /// have the variable.
+    pub(super) fn observe_clearly(&mut self, locations: &[Location]) {
+        self.clear.add(locations, ENOUGH);
     }
 
     /// Adds an observation of a location that is the same at all sites.
     pub(super) fn observe_everywhere(&mut self, locations: &[Location]) {
-        self.everywhere.add(locations);
+        self.everywhere.add(locations, ENOUGH);
     }
 
     /// Returns true while observations of a location of all sites are useful.
@@ -118,11 +143,8 @@ impl Learned {
 
     /// Returns the location that is right nearly always, at any site.
     pub(super) fn certain(&self) -> Option<Location> {
-        let (location, votes) = self.everywhere.best?;
-        let observations = self.everywhere.observations;
-        let failures = observations - votes;
-        let is_certain = observations >= MIN_EVERYWHERE && failures <= observations / FAILURES;
-        is_certain.then_some(location)
+        let everywhere = self.everywhere.certain(MIN_EVERYWHERE);
+        everywhere.or_else(|| self.clear.certain(MIN_CLEAR))
     }
 }
 

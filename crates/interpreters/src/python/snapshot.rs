@@ -1,72 +1,86 @@
-//! [`Snapshot`]: pieces of process memory, read for one sample.
+//! [`Snapshot`]: pieces of process memory, read for one look.
 
 use crate::{MemoryRead, ProcessMemory};
 
-/// Maximum number of batches for the frames of one sample.
+/// Maximum number of further batches.
 const MAX_BATCHES: u32 = 24;
 
 /// Bytes read below a frame: its callers are there.
-const WINDOW: u64 = 1024;
+const BELOW: u64 = 1024;
 
 /// Bytes read above a frame: functions called meanwhile are there.
 const ABOVE: u64 = 512;
 
-/// The same when a stack has many frames.
-const LARGE_WINDOW: u64 = 16 << 10;
+/// Bytes read below a frame when a stack has many frames.
+const FAR_BELOW: u64 = 16 << 10;
+
+/// Maximum number of frames with a read of their surroundings in a batch.
+const MAX_FRAMES: usize = 64;
 
 const PAGE: u64 = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
-    reads: Vec<MemoryRead>,
+    pieces: Vec<MemoryRead>,
     batches: u32,
 }
 
-impl Snapshot {
-    /// Reads the memory around frames with one call, between other reads. Returns these. At the
-    /// limit of a sample nothing is read.
-    pub(super) fn read(
-        &mut self,
-        frames: &[u64],
-        (before, after): (Vec<MemoryRead>, Vec<MemoryRead>),
-        memory: &mut dyn ProcessMemory,
-    ) -> (Vec<MemoryRead>, Vec<MemoryRead>) {
-        if self.batches >= MAX_BATCHES {
-            return (before, after);
+/// Returns reads of ranges of memory. No read crosses a page: unmapped memory may precede or follow
+/// the page, and would fail the whole read.
+pub(super) fn ranges(mut ranges: Vec<(u64, u64)>) -> Vec<MemoryRead> {
+    ranges.sort_unstable();
+    let mut reads = Vec::new();
+    let mut done = 0;
+    for (start, end) in ranges {
+        let mut start = start.max(done);
+        while start < end {
+            let next = (start - start % PAGE).saturating_add(PAGE).min(end);
+            reads.push(MemoryRead::new(start, (next - start) as usize));
+            start = next;
         }
-        let window = match self.batches {
-            0..2 => WINDOW,
-            _ => LARGE_WINDOW,
+        done = done.max(end);
+    }
+    reads
+}
+
+/// Returns reads of the memory around frames.
+pub(super) fn around(frames: &[u64]) -> Vec<MemoryRead> {
+    let around = |frame: &u64| (frame.saturating_sub(BELOW), frame.saturating_add(ABOVE));
+    ranges(frames.iter().take(MAX_FRAMES).map(around).collect())
+}
+
+impl Snapshot {
+    pub(super) fn new(reads: impl IntoIterator<Item = MemoryRead>) -> Self {
+        let mut snapshot = Self::default();
+        snapshot.add(reads);
+        snapshot
+    }
+
+    fn add(&mut self, reads: impl IntoIterator<Item = MemoryRead>) {
+        let pieces = reads.into_iter().filter(|read| read.is_read);
+        self.pieces.extend(pieces);
+        self.pieces.sort_unstable_by_key(|read| read.address);
+    }
+
+    /// Reads the memory around another address. At the limit nothing is read.
+    pub(super) fn read_around(&mut self, address: u64, memory: &mut dyn ProcessMemory) {
+        if self.batches >= MAX_BATCHES {
+            return;
+        }
+        let below = match self.batches {
+            0..2 => BELOW,
+            _ => FAR_BELOW,
         };
         self.batches += 1;
-        let mut reads = before;
-        let first = reads.len();
-        for address in frames {
-            // Unmapped memory may precede the page, and would fail the whole read.
-            let page = address - address % PAGE;
-            let next = page.saturating_add(PAGE);
-            let start = address.saturating_sub(window);
-            let end = address.saturating_add(ABOVE);
-            let pieces = [(start.max(page), end.min(next)), (start, page), (next, end)];
-            for (start, end) in pieces {
-                if start < end {
-                    reads.push(MemoryRead::new(start, (end - start) as usize));
-                }
-            }
-        }
-        let rest = reads.len();
-        reads.extend(after);
+        let range = (address.saturating_sub(below), address.saturating_add(ABOVE));
+        let mut reads = ranges(vec![range]);
         memory.read(&mut reads);
-        let after = reads.split_off(rest);
-        self.reads
-            .extend(reads.drain(first..).filter(|read| read.is_read));
-        self.reads.sort_unstable_by_key(|read| read.address);
-        (reads, after)
+        self.add(reads);
     }
 
     /// Returns true if no read has succeeded.
     pub(super) const fn is_empty(&self) -> bool {
-        self.reads.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Copies bytes from an address, possibly of several pieces.
@@ -75,7 +89,7 @@ impl Snapshot {
         let mut done = 0;
         while done < LEN {
             let at = address.checked_add(done as u64)?;
-            let piece = self.reads.iter().find_map(|read| {
+            let piece = self.pieces.iter().find_map(|read| {
                 let from = usize::try_from(at.checked_sub(read.address)?).ok()?;
                 read.bytes.get(from..).filter(|rest| !rest.is_empty())
             })?;
@@ -86,5 +100,9 @@ impl Snapshot {
             done += len;
         }
         Some(bytes)
+    }
+
+    pub(super) fn u64(&self, address: u64) -> Option<u64> {
+        self.bytes(address).map(u64::from_le_bytes)
     }
 }

@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rprof_interpreters::{
-    CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
+    CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, Urgency,
+    runtimes_of,
 };
 use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
 use rprof_processes::{ImageId, LiveMap, Pid};
@@ -146,21 +147,21 @@ impl Interpreters {
         self.unannounced.pop()
     }
 
-    /// Finds the functions of a stack that was unwound with registers. Returns true if the next
-    /// samples should be read early.
+    /// Finds the functions of a stack that was unwound with registers. Returns how early the next
+    /// samples should be read.
     pub(super) fn read(
         &mut self,
         sample: &UnwoundSample<'_>,
         sources: &Sources<'_>,
         tally: &mut InterpretedTally,
-    ) -> bool {
+    ) -> Urgency {
         self.found.clear();
         let Some(process) = self.processes.get_mut(&sample.pid) else {
-            return false;
+            return Urgency::None;
         };
         let has_jitdump = process.has_jitdump;
         let Some(reader) = process.reader(sample.pid, sources) else {
-            return false;
+            return Urgency::None;
         };
         self.native.clear();
         for (frame, registers) in sample.frames.iter().zip(&self.registers) {
@@ -182,7 +183,7 @@ impl Interpreters {
             }
         }
         if !self.native.iter().any(|frame| interpreter.is_own(frame)) {
-            return false;
+            return Urgency::None;
         }
         let stack = Stack {
             thread: sample.thread,
@@ -196,6 +197,7 @@ impl Interpreters {
             pid: sample.pid,
             batches_left: MAX_BATCHES,
             duration: Duration::ZERO,
+            time: 0,
         };
         let mut names = Addresses(&self.names);
         interpreter.read(&stack, &mut memory, &mut names, &mut self.found);
@@ -211,7 +213,7 @@ impl Interpreters {
                 self.unannounced.push(sample.pid);
             }
         }
-        self.found.is_urgent
+        self.found.urgency
     }
 
     /// Appends a stack with the functions found by the last [`read`](Self::read).
@@ -286,6 +288,7 @@ struct LiveMemory<'a> {
     pid: Pid,
     batches_left: u32,
     duration: Duration,
+    time: u64,
 }
 
 impl ProcessMemory for LiveMemory<'_> {
@@ -305,9 +308,9 @@ impl ProcessMemory for LiveMemory<'_> {
             bytes: std::mem::take(&mut read.bytes),
             is_read: false,
         });
-        if let Ok(Some((done, duration))) = self.memory.read_batch(self.pid, taken.collect()) {
-            self.duration = duration;
-            for (read, done) in batch.iter_mut().zip(done) {
+        if let Ok(Some(done)) = self.memory.read_batch(self.pid, taken.collect()) {
+            (self.time, self.duration) = (done.began, done.duration);
+            for (read, done) in batch.iter_mut().zip(done.reads) {
                 **read = done;
             }
         }
@@ -315,5 +318,9 @@ impl ProcessMemory for LiveMemory<'_> {
 
     fn duration(&self) -> Duration {
         self.duration
+    }
+
+    fn time(&self) -> u64 {
+        self.time
     }
 }

@@ -28,6 +28,7 @@ mod work;
 pub(crate) use sleepers::SleepingStack;
 pub use tally::{InterpretedTally, StackCause, StackTally};
 
+use rprof_interpreters::Urgency;
 use rprof_jit::InterpretedNames;
 use rprof_processes::{LiveMap, Pid, Tid};
 use rprof_records::{
@@ -466,10 +467,12 @@ impl Unwinding {
             memory: &self.memory,
         };
         let tally = &mut self.tally.interpreted;
-        if self.interpreters.read(&sample, &sources, tally) {
-            let now = rprof_sampler::monotonic_ns();
-            let until = now.saturating_add(INTERPRETED_DRAIN);
-            self.fast_drain.request_until(until);
+        let urgency = self.interpreters.read(&sample, &sources, tally);
+        let until = |duration: u64| rprof_sampler::monotonic_ns().saturating_add(duration);
+        match urgency {
+            Urgency::None => {}
+            Urgency::Relaxed => self.fast_drain.request_relaxed_until(until(RELAXED_DRAIN)),
+            Urgency::High => self.fast_drain.request_until(until(INTERPRETED_DRAIN)),
         }
         self.chain.push(ContextMarker::USER.0);
         self.interpreters.append(&self.frames, &mut self.chain);
@@ -483,7 +486,10 @@ impl Unwinding {
 }
 
 /// Nanoseconds of fast draining after a stack whose callers are in memory that changes.
-const INTERPRETED_DRAIN: u64 = 1_000_000_000;
+const INTERPRETED_DRAIN: u64 = 100_000_000;
+
+/// The same if most callers are known from earlier stacks.
+const RELAXED_DRAIN: u64 = 1_000_000_000;
 
 /// Maximum entries of a callchain if all would make the record too large.
 const MAX_BESIDE_LARGE_FIELDS: usize = 512;

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_interpreters::MemoryRead;
@@ -156,6 +156,55 @@ impl Process {
     }
 }
 
+/// Reads of a batch, with their results.
+#[derive(Debug)]
+pub(super) struct CompletedBatch {
+    pub(super) reads: Vec<MemoryRead>,
+    /// Begin in nanoseconds of CLOCK_MONOTONIC.
+    pub(super) began: u64,
+    pub(super) duration: Duration,
+}
+
+/// Returns true if two reads follow each other in a page. The call takes longer than the copy of a
+/// page.
+fn are_together(one: &MemoryRead, next: &MemoryRead) -> bool {
+    let end = |read: &MemoryRead| read.address.checked_add(read.bytes.len() as u64);
+    let page = |avma: u64| avma / PAGE as u64;
+    match (end(one), end(next)) {
+        (Some(first), Some(last)) => {
+            first <= next.address
+                && page(one.address) == page(last.saturating_sub(1))
+                && !next.bytes.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Makes reads that [are together](are_together) with one call.
+fn read_together(file: &File, reads: &mut [MemoryRead], bytes: &mut Vec<u8>) {
+    if let [read] = reads {
+        read.is_read = file.read_exact_at(&mut read.bytes, read.address).is_ok();
+        return;
+    }
+    let (Some(first), Some(last)) = (reads.first(), reads.last()) else {
+        return;
+    };
+    let start = first.address;
+    let len = last.address.wrapping_sub(start) as usize + last.bytes.len();
+    bytes.resize(len.min(PAGE), 0);
+    let is_read = file.read_exact_at(bytes, start).is_ok();
+    for read in reads {
+        let from = read.address.wrapping_sub(start) as usize;
+        let found = bytes
+            .get(from..)
+            .and_then(|rest| rest.get(..read.bytes.len()));
+        if let Some(found) = found.filter(|_| is_read) {
+            read.bytes.copy_from_slice(found);
+            read.is_read = true;
+        }
+    }
+}
+
 fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
     bytes.resize(row.len() * PAGE, 0);
     let mut left = row;
@@ -295,24 +344,27 @@ impl ProcessMemories {
         }
     }
 
-    /// Reads a batch with one call, and returns its duration. `None` if the memory cannot be
-    /// opened.
+    /// Reads a batch with one call. `None` if the memory cannot be opened.
     pub(super) fn read_batch(
         &self,
         pid: Pid,
         mut reads: Vec<MemoryRead>,
-    ) -> Result<Option<(Vec<MemoryRead>, Duration)>, NotInTime> {
+    ) -> Result<Option<CompletedBatch>, NotInTime> {
         let Some(process) = self.of(pid)? else {
             return Ok(None);
         };
         let file = Arc::clone(&process.file);
         let read = move || {
-            let begin = Instant::now();
-            for read in &mut reads {
-                let found = file.read_exact_at(&mut read.bytes, read.address);
-                read.is_read = found.is_ok();
+            let began = rprof_sampler::monotonic_ns();
+            let mut bytes = Vec::new();
+            for reads in reads.chunk_by_mut(are_together) {
+                read_together(&file, reads, &mut bytes);
             }
-            (reads, begin.elapsed())
+            CompletedBatch {
+                reads,
+                began,
+                duration: Duration::from_nanos(rprof_sampler::monotonic_ns() - began),
+            }
         };
         let done = process.reader.call(process.user, read).ok_or(NotInTime)?;
         Ok(Some(done))

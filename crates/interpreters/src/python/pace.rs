@@ -1,0 +1,81 @@
+//! [`Pace`]: how early the samples of a process should be read.
+
+use crate::Urgency;
+
+/// Weight of a sample in the share of stacks with gaps, as 1 in this many.
+const MEMORY: u32 = 128;
+
+/// Share of stacks with gaps, in 1 of 65,536, up to which evidence is complete enough.
+const FEW: u32 = 65_536 / 25;
+
+/// Looks at high urgency that a process may use at once.
+const CREDIT: u32 = 4096;
+
+/// Relaxed looks for which a process may use one more at high urgency. Some programs have gaps
+/// however many looks there are.
+const RELAXED: u32 = 4;
+
+/// Early looks find more, but each costs some 50 µs of CPU time of the recorder. So they are made
+/// while gaps are frequent.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// Share of stacks with gaps, in 1 of 65,536.
+    gaps: u32,
+    /// Looks at high urgency that are left, in quarters.
+    credit: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            gaps: 65_536,
+            credit: CREDIT * RELAXED,
+        }
+    }
+}
+
+impl Pace {
+    pub(super) const fn urgency(&self) -> Urgency {
+        match self.gaps > FEW && self.credit >= RELAXED {
+            true => Urgency::High,
+            false => Urgency::Relaxed,
+        }
+    }
+
+    /// Counts a sample, with or without a new look.
+    pub(super) fn count(&mut self, is_new_look: bool, has_gap: bool) {
+        if is_new_look {
+            self.credit = match self.urgency() {
+                Urgency::High => self.credit.saturating_sub(RELAXED),
+                _ => (self.credit + 1).min(CREDIT * RELAXED),
+            };
+        }
+        let gap = if has_gap { 65_536 / MEMORY } else { 0 };
+        self.gaps = self.gaps - self.gaps / MEMORY + gap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn early_looks_end_when_gaps_are_rare_or_the_credit_is_used_up() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.urgency(), Urgency::High);
+        for _ in 0..10 * MEMORY {
+            pace.count(true, false);
+        }
+        assert_eq!(pace.urgency(), Urgency::Relaxed);
+        for _ in 0..MEMORY {
+            pace.count(true, true);
+        }
+        assert_eq!(pace.urgency(), Urgency::High);
+        let mut early = 0;
+        for _ in 0..20 * CREDIT {
+            early += u32::from(pace.urgency() == Urgency::High);
+            pace.count(true, true);
+        }
+        assert!((4 * CREDIT..6 * CREDIT).contains(&early), "{early}");
+    }
+}
