@@ -1,0 +1,308 @@
+//! [`Ledger`]: owners of the pages of all processes.
+
+use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::kinds::{KindId, Kinds};
+use crate::look::{Look, Region};
+use crate::pages::{CHUNK, Pages, Slot};
+use crate::process::{Mappings, Process};
+use crate::windows;
+use crate::{Owner, StackId};
+
+/// Pages of one process, owner and kind of mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share {
+    /// Process.
+    pub pid: i32,
+    /// Cause of the pages.
+    pub owner: Owner,
+    /// Kind of their mapping: see [`Ledger::kind_name`].
+    pub kind: KindId,
+    /// Number of pages.
+    pub pages: u64,
+}
+
+/// Owners of the resident pages of processes. See the [crate](crate) for the rules.
+///
+/// Give it events in order of time. Its memory is linear in the page tables of the processes, and
+/// in the number of stacks and processes.
+#[derive(Debug)]
+pub struct Ledger {
+    page_bytes: u64,
+    processes: FxHashMap<i32, Process>,
+    kinds: Kinds,
+    slots: Slots,
+    /// Touched pages of ended processes.
+    ended: FxHashMap<(i32, Slot), u64>,
+    stack: KindId,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    ids: FxHashMap<(Owner, KindId), u32>,
+    all: Vec<(Owner, KindId)>,
+}
+
+impl Slots {
+    fn intern(&mut self, owner: Owner, kind: KindId) -> Slot {
+        let all = &mut self.all;
+        Slot(*self.ids.entry((owner, kind)).or_insert_with(|| {
+            all.push((owner, kind));
+            all.len() as u32 - 1
+        }))
+    }
+
+    fn get(&self, slot: Slot) -> Option<(Owner, KindId)> {
+        self.all.get(slot.0 as usize).copied()
+    }
+}
+
+impl Ledger {
+    /// Creates an empty ledger for pages of this size in bytes.
+    pub fn new(page_bytes: u64) -> Ledger {
+        let mut kinds = Kinds::default();
+        Ledger {
+            page_bytes: page_bytes.max(1),
+            processes: FxHashMap::default(),
+            stack: kinds.intern(b"[stack]"),
+            kinds,
+            slots: Slots::default(),
+            ended: FxHashMap::default(),
+        }
+    }
+
+    /// Returns the page size in bytes.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// Returns the name of a kind of mapping, as bytes of unknown encoding: `[heap]`, `[stack]`,
+    /// `[anon]`, `[shared memory]`, a path, or a name of anonymous memory.
+    pub fn kind_name(&self, kind: KindId) -> &[u8] {
+        self.kinds.name(kind)
+    }
+
+    /// Adds a mapping, by its name in an MMAP2 record. Its pages keep their owners: the kernel
+    /// reports a mapping again when it grows or changes its protection.
+    pub fn map(&mut self, pid: i32, addresses: Range<u64>, name: &[u8]) {
+        let kind = self.kinds.intern(name);
+        let process = self.processes.entry(pid).or_default();
+        process.mappings.map(addresses, kind);
+    }
+
+    /// Adds a page fault.
+    pub fn fault(&mut self, pid: i32, address: u64, stack: StackId) {
+        let process = self.processes.entry(pid).or_default();
+        let kind = process.mappings.at(address, self.stack);
+        let kind = kind.unwrap_or_else(|| self.kinds.intern(b""));
+        let slot = self.slots.intern(Owner::Fault(stack), kind);
+        let before = process.pages.set(address / self.page_bytes, slot);
+        // The program freed the page and touched it again, or copied it: it is resident once more.
+        process.touch(None, slot);
+        if before == Some(slot) {
+            return;
+        }
+        if let Some(pages) = before.and_then(|before| process.live.get_mut(&before)) {
+            *pages = pages.saturating_sub(1);
+        }
+        *process.live.entry(slot).or_default() += 1;
+    }
+
+    /// Adds a process with the memory of its parent. It touched none of these pages.
+    pub fn fork(&mut self, parent: i32, child: i32) {
+        if parent == child {
+            return;
+        }
+        self.end(child);
+        if let Some(process) = self.processes.get(&parent) {
+            let process = Process {
+                touched: FxHashMap::default(),
+                ..process.clone()
+            };
+            self.processes.insert(child, process);
+        }
+    }
+
+    /// Removes a process, or its memory at an exec. The pages that it touched are still in
+    /// [`touched`](Self::touched).
+    pub fn end(&mut self, pid: i32) {
+        if let Some(process) = self.processes.remove(&pid) {
+            for (slot, pages) in process.touched {
+                *self.ended.entry((pid, slot)).or_default() += pages;
+            }
+        }
+    }
+
+    /// Takes a look at a process, at the moment when it began: all earlier faults, and no later
+    /// ones, are in the ledger. Pages that are absent lose their owner. Present pages without an
+    /// owner get the owner of their window, or else `unseen`.
+    pub fn look(&mut self, look: &Look, unseen: Owner) {
+        let mut process = self.processes.remove(&look.pid).unwrap_or_default();
+        let old = std::mem::take(&mut process.pages);
+        process.live.clear();
+        process.mappings = Mappings::default();
+        let mut unowned = Vec::new();
+        let slots = (0..).zip(&self.slots.all);
+        let without_fault: FxHashSet<Slot> = slots
+            .filter(|(_, (owner, _))| *owner == Owner::Unseen)
+            .map(|(slot, _)| Slot(slot))
+            .collect();
+        for region in &look.regions {
+            let kind = self.kinds.intern(&region.name);
+            process.mappings.map(region.addresses.clone(), kind);
+            unowned.clear();
+            self.keep_owners(
+                (region, kind),
+                (&old, &without_fault),
+                &mut process,
+                &mut unowned,
+            );
+            let mapping = self.pages_of(&region.addresses);
+            let rest = self.slots.intern(unseen, kind);
+            let (pages, slots) = (&process.pages, &self.slots);
+            let is_fault = |slot| matches!(slots.get(slot), Some((Owner::Fault(_), _)));
+            let faults =
+                |range: Range<u64>| pages.within(range).filter(|(_, slot)| is_fault(*slot));
+            let mut found = Vec::with_capacity(unowned.len());
+            windows::assign(&unowned, &mapping, region.window, faults, |page, slot| {
+                found.push((page, slot.unwrap_or(rest)));
+            });
+            for (page, slot) in found {
+                let before = old.chunk(page).and_then(|chunk| chunk.get(page));
+                process.pages.set(page, slot);
+                *process.live.entry(slot).or_default() += 1;
+                process.touch(before, slot);
+            }
+        }
+        self.processes.insert(look.pid, process);
+    }
+
+    fn pages_of(&self, addresses: &Range<u64>) -> Range<u64> {
+        addresses.start / self.page_bytes..addresses.end.div_ceil(self.page_bytes)
+    }
+
+    /// Copies the owners of a mapping's present pages, and collects the pages without one. Pages of
+    /// windows that are `without_fault` are collected again.
+    fn keep_owners(
+        &mut self,
+        (region, kind): (&Region, KindId),
+        (old, without_fault): (&Pages, &FxHashSet<Slot>),
+        process: &mut Process,
+        unowned: &mut Vec<u64>,
+    ) {
+        let mapping = self.pages_of(&region.addresses);
+        // The last owner before and after its kind was corrected.
+        let mut last: Option<(Slot, Slot)> = None;
+        let mut keep = |page: u64, slot: Slot, process: &mut Process| {
+            let new = match last {
+                Some((before, after)) if before == slot => after,
+                _ => match self.slots.get(slot) {
+                    Some((owner, before)) if before != kind => self.slots.intern(owner, kind),
+                    _ => slot,
+                },
+            };
+            last = Some((slot, new));
+            if new != slot {
+                process.touch(Some(slot), new);
+            }
+            process.pages.set(page, new);
+            *process.live.entry(new).or_default() += 1;
+        };
+        let Some(present) = &region.present else {
+            for (page, slot) in old.within(mapping) {
+                keep(page, slot, process);
+            }
+            return;
+        };
+        for range in present {
+            let mut at = range.start;
+            while at < range.end {
+                let end = range.end.min((at / CHUNK + 1) * CHUNK);
+                let chunk = old.chunk(at);
+                for page in at..end {
+                    match chunk.and_then(|chunk| chunk.get(page)) {
+                        // The fault of its window may have come after the last look began.
+                        Some(slot) if region.window > 1 && without_fault.contains(&slot) => {
+                            unowned.push(page);
+                        }
+                        Some(slot) => keep(page, slot, process),
+                        None => unowned.push(page),
+                    }
+                }
+                at = end;
+            }
+        }
+    }
+
+    /// Returns the number of resident pages of all processes.
+    pub fn resident(&self) -> u64 {
+        self.processes.values().map(Process::resident).sum()
+    }
+
+    /// Returns the resident pages of a process: with a fault, from before the recording, and
+    /// without a known fault.
+    pub fn resident_of(&self, pid: i32) -> [u64; 3] {
+        let mut sums = [0; 3];
+        let live = self.processes.get(&pid).map(|process| &process.live);
+        for (slot, pages) in live.into_iter().flatten() {
+            let at = match self.slots.get(*slot) {
+                Some((Owner::Fault(_), _)) => 0,
+                Some((Owner::Before, _)) => 1,
+                _ => 2,
+            };
+            sums[at] += pages;
+        }
+        sums
+    }
+
+    /// Returns the resident pages by process, owner and kind, sorted.
+    pub fn live(&self) -> Vec<Share> {
+        let of_process =
+            |(pid, process): (&i32, &Process)| self.shares(*pid, &process.live).collect::<Vec<_>>();
+        sorted(self.processes.iter().flat_map(of_process))
+    }
+
+    /// Returns the pages that ever became resident, given back or not, sorted.
+    pub fn touched(&self) -> Vec<Share> {
+        let mut sums = self.ended.clone();
+        for (pid, process) in &self.processes {
+            for (slot, pages) in &process.touched {
+                *sums.entry((*pid, *slot)).or_default() += pages;
+            }
+        }
+        sorted(
+            sums.iter()
+                .filter_map(|((pid, slot), pages)| self.share(*pid, *slot, *pages)),
+        )
+    }
+
+    fn shares<'a>(
+        &'a self,
+        pid: i32,
+        by_slot: &'a FxHashMap<Slot, u64>,
+    ) -> impl Iterator<Item = Share> + 'a {
+        let share = move |(slot, pages): (&Slot, &u64)| self.share(pid, *slot, *pages);
+        by_slot.iter().filter_map(share)
+    }
+
+    fn share(&self, pid: i32, slot: Slot, pages: u64) -> Option<Share> {
+        let (owner, kind) = self.slots.get(slot)?;
+        (pages > 0).then_some(Share {
+            pid,
+            owner,
+            kind,
+            pages,
+        })
+    }
+}
+
+fn sorted(shares: impl Iterator<Item = Share>) -> Vec<Share> {
+    let mut shares: Vec<Share> = shares.collect();
+    shares.sort_unstable();
+    shares
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use super::*;
+
+const PAGE: u64 = 4096;
+
+fn ledger() -> Ledger {
+    Ledger::new(PAGE)
+}
+
+fn look(pid: i32, regions: Vec<Region>) -> Look {
+    Look { pid, regions }
+}
+
+fn region(pages: Range<u64>, name: &str) -> Region {
+    Region::new(pages.start * PAGE..pages.end * PAGE, name.as_bytes())
+}
+
+/// Returns process, owner, kind and pages of each share.
+fn text(ledger: &Ledger, shares: &[Share]) -> Vec<String> {
+    let text = |share: &Share| {
+        let kind = String::from_utf8_lossy(ledger.kind_name(share.kind)).into_owned();
+        let owner = match share.owner {
+            Owner::Fault(StackId(stack)) => stack.to_string(),
+            owner => format!("{owner:?}"),
+        };
+        format!("{} {owner} {kind} {}", share.pid, share.pages)
+    };
+    shares.iter().map(text).collect()
+}
+
+#[test]
+fn the_last_fault_owns_a_page_until_a_look_finds_it_absent() {
+    let mut ledger = ledger();
+    ledger.map(7, 0..100 * PAGE, b"[heap]");
+    for page in 0..10 {
+        ledger.fault(7, page * PAGE + 5, StackId(1));
+    }
+    ledger.fault(7, 9 * PAGE, StackId(2));
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 1 [heap] 9", "7 2 [heap] 1"]
+    );
+    let seen = region(0..100, "[heap]").with_present(vec![0..4, 9..10]);
+    ledger.look(&look(7, vec![seen]), Owner::Unseen);
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 1 [heap] 4", "7 2 [heap] 1"]
+    );
+    assert_eq!(
+        text(&ledger, &ledger.touched()),
+        ["7 1 [heap] 10", "7 2 [heap] 1"]
+    );
+    ledger.fault(7, 5 * PAGE, StackId(3));
+    assert_eq!(ledger.resident(), 6);
+    assert_eq!(
+        ledger
+            .touched()
+            .iter()
+            .map(|share| share.pages)
+            .sum::<u64>(),
+        12
+    );
+}
+
+#[test]
+fn a_look_names_the_kind_of_earlier_faults() {
+    let mut ledger = ledger();
+    ledger.fault(7, 3 * PAGE, StackId(1));
+    assert_eq!(text(&ledger, &ledger.live()), ["7 1 [anon] 1"]);
+    let seen = region(0..8, "/lib/a.so").with_present(vec![3..4]);
+    ledger.look(&look(7, vec![seen]), Owner::Unseen);
+    assert_eq!(text(&ledger, &ledger.live()), ["7 1 /lib/a.so 1"]);
+    assert_eq!(text(&ledger, &ledger.touched()), ["7 1 /lib/a.so 1"]);
+}
+
+#[test]
+fn pages_without_a_fault_take_their_window_and_others_have_no_owner() {
+    let mut ledger = ledger();
+    ledger.fault(7, 18 * PAGE, StackId(1));
+    ledger.fault(7, 1030 * PAGE, StackId(2));
+    let file = region(0..64, "/lib/a.so")
+        .with_present(vec![16..33])
+        .with_window(16);
+    let huge = region(1024..2048, "")
+        .with_present(vec![1024..1540])
+        .with_window(512);
+    ledger.look(&look(7, vec![file, huge]), Owner::Unseen);
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        [
+            "7 1 /lib/a.so 16",
+            "7 2 [anon] 512",
+            "7 Unseen [anon] 4",
+            "7 Unseen /lib/a.so 1"
+        ]
+    );
+    assert_eq!(ledger.resident_of(7), [528, 0, 5]);
+}
+
+#[test]
+fn a_child_inherits_owners_and_its_copies_take_over() {
+    let mut ledger = ledger();
+    for page in 0..10 {
+        ledger.fault(7, page * PAGE, StackId(1));
+    }
+    ledger.fork(7, 8);
+    ledger.fault(8, 0, StackId(2));
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 1 [anon] 10", "8 1 [anon] 9", "8 2 [anon] 1"]
+    );
+    assert_eq!(
+        text(&ledger, &ledger.touched()),
+        ["7 1 [anon] 10", "8 2 [anon] 1"]
+    );
+    ledger.end(8);
+    assert_eq!(ledger.resident(), 10);
+    assert_eq!(
+        text(&ledger, &ledger.touched()),
+        ["7 1 [anon] 10", "8 2 [anon] 1"]
+    );
+}
+
+#[test]
+fn the_first_look_finds_memory_from_before_and_unknown_regions_keep_owners() {
+    let mut ledger = ledger();
+    ledger.fault(7, 5 * PAGE, StackId(1));
+    ledger.fault(7, 1000 * PAGE, StackId(1));
+    let sparse = Region {
+        present: None,
+        ..region(512..1 << 30, "[shadow]")
+    };
+    let heap = region(0..10, "[heap]").with_present(vec![4..8]);
+    ledger.look(&look(7, vec![heap, sparse]), Owner::Before);
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 1 [heap] 1", "7 1 [shadow] 1", "7 Before [heap] 3"]
+    );
+}
+
+#[test]
+fn a_huge_page_that_faults_during_a_look_gets_its_owner_at_the_next() {
+    let mut ledger = ledger();
+    let huge = region(512..1024, "").with_present(vec![512..1024]);
+    let seen = look(7, vec![huge.with_window(512)]);
+    ledger.look(&seen, Owner::Unseen);
+    ledger.fault(7, 700 * PAGE, StackId(1));
+    assert_eq!(ledger.resident_of(7), [1, 0, 511]);
+    ledger.look(&seen, Owner::Unseen);
+    assert_eq!(ledger.resident_of(7), [512, 0, 0]);
+    assert_eq!(ledger.resident(), 512);
+}

@@ -1,0 +1,54 @@
+//! [`Look`]: the resident pages of a process at one moment.
+
+use std::ops::Range;
+
+/// Resident pages of a process, read between two moments. The ledger takes it as of the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Process.
+    pub pid: i32,
+    /// Mappings in order of address, without overlaps.
+    pub regions: Vec<Region>,
+}
+
+/// One mapping with its resident pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Addresses of the mapping.
+    pub addresses: Range<u64>,
+    /// Name in `/proc/PID/maps`; empty for anonymous memory.
+    pub name: Vec<u8>,
+    /// Resident pages as ranges of page numbers (address divided by the page size), in order and
+    /// within `addresses`. `None` if they are unknown: pages keep their owners.
+    pub present: Option<Vec<Range<u64>>>,
+    /// Size of an aligned group of pages, of which one fault may make several resident: in files and
+    /// with huge pages. 1 if each page has a fault of its own.
+    pub window: u64,
+}
+
+impl Region {
+    /// Creates a mapping without resident pages, where each page has its own fault.
+    pub fn new(addresses: Range<u64>, name: &[u8]) -> Region {
+        Region {
+            addresses,
+            name: name.to_vec(),
+            present: Some(Vec::new()),
+            window: 1,
+        }
+    }
+
+    /// Sets the resident pages, as ranges of page numbers.
+    #[must_use]
+    pub fn with_present(self, present: Vec<Range<u64>>) -> Region {
+        Region {
+            present: Some(present),
+            ..self
+        }
+    }
+
+    /// Sets the number of pages that become resident at one fault.
+    #[must_use]
+    pub fn with_window(self, window: u64) -> Region {
+        Region { window, ..self }
+    }
+}
