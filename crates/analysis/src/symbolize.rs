@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use rprof_processes::{Image, ImageKind, Pid, SpaceId, Time, Timeline};
 use rprof_profile::intern::Values;
 use rprof_profile::language::fold::NamedSource;
+use rprof_profile::memory::{FRAME_PREFIX, MEMORY_OBJECT};
 use rprof_profile::pattern::matches_object;
 use rprof_profile::{
     FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, Runtime, StackPosition,
@@ -331,6 +332,33 @@ impl SymbolsBuilder {
         lookup: &Lookup,
         made: Option<(Box<str>, u64)>,
     ) {
+        let generated = match (region, lookup, &made) {
+            (CodeRegion::Jit(_), _, Some((name, _))) => Some(&**name),
+            (CodeRegion::Jit(_), Ok(frames), None) => frames.iter().next().map(|frame| frame.name),
+            _ => None,
+        };
+        if let Some(name) = generated.and_then(|name| name.strip_prefix(FRAME_PREFIX)) {
+            let object = self.object(Object {
+                name: MEMORY_OBJECT.into(),
+                kind: ObjectKind::File,
+                build_id: None,
+                ..*whole
+            });
+            let first = self.frames.len() as u32;
+            self.frame(
+                object,
+                Ok(name.into()),
+                StackPosition::Inner,
+                (None, 0),
+                false,
+            );
+            self.symbolized[location as usize] = Symbolized {
+                first,
+                count: 1,
+                offset: 0,
+            };
+            return;
+        }
         let module = match lookup {
             Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
             _ => None,

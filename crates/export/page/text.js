@@ -36,12 +36,29 @@ export function timeText(ns) {
 }
 
 /**
+ * Formats bytes with a binary unit: `1.50 KiB`, `64.2 MiB`.
+ * @param {number} bytes
+ */
+export function bytesText(bytes) {
+  const sign = bytes < 0 ? "−" : "";
+  let size = Math.abs(bytes);
+  if (size < 1024) return `${sign}${Math.round(size)} B`;
+  const units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  size /= 1024;
+  let unit = 0;
+  for (; size >= 999.5 && unit + 1 < units.length; unit++) size /= 1024;
+  const digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  return `${sign}${size.toFixed(digits)} ${units[unit]}`;
+}
+
+/**
  * Formats a weight with its unit.
  * @param {number} weight
  * @param {string} unit
  */
 export function weightText(weight, unit) {
   if (unit === "ns") return timeText(weight);
+  if (unit === "bytes") return bytesText(weight);
   if (unit === "samples") return `${countText(weight)} ${weight === 1 ? "sample" : "samples"}`;
   return `${countText(weight)} ${unit}`;
 }

@@ -29,6 +29,27 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     }
 }
 
+/// Formats bytes with a binary unit: `512 B`, `1.50 KiB`, `64.2 MiB`.
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if number < 1024 {
+        return format!("{number} B");
+    }
+    let mut size = number as f64 / 1024.0;
+    let mut unit = 0;
+    // Rounding must not give 1,024 of a unit.
+    while size >= 999.5 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    let digits = match size {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{size:.digits$} {}", UNITS[unit])
+}
+
 /// Formats a number with thousands separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -69,6 +90,22 @@ mod tests {
             (7_500_000_000_000, "2 h 5 min"),
         ] {
             assert_eq!(duration(nanoseconds), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_have_three_digits_and_a_binary_unit() {
+        for (number, expected) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (1536, "1.50 KiB"),
+            (65_992 << 10, "64.4 MiB"),
+            (1000 << 20, "0.98 GiB"),
+            (999 << 20, "999 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(number), expected);
         }
     }
 

@@ -60,7 +60,7 @@
 //!
 //! [`Profile`]: rprof_profile::Profile
 
-mod amounts;
+pub mod amounts;
 pub mod clean;
 pub mod cpuprofile;
 pub mod csv;

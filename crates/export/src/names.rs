@@ -10,6 +10,7 @@ use std::ops::Deref;
 use rprof_profile::{FileId, FunctionId, ObjectId, Profile};
 use serde::Serialize;
 
+use crate::amounts::bytes;
 use crate::clean::clean;
 
 /// Text without control characters and bidirectional marks.
@@ -60,7 +61,7 @@ impl<'p> CleanNames<'p> {
         CleanName::new(&self.profile.events[event].name)
     }
 
-    /// Returns the unit of an event's weights: `ns`, the name of a generic event, `samples`, or
+    /// Returns the unit of an event's weights: `ns`, `bytes`, the name of a generic event, `samples`, or
     /// `events`.
     pub fn unit(self, event: usize) -> CleanName<'p> {
         CleanName::new(self.profile.events[event].unit.as_str())
@@ -71,6 +72,7 @@ impl<'p> CleanNames<'p> {
         let weight = self.profile.events[event].weight;
         match &*self.unit(event) {
             "ns" => format!("{:.3} s", weight as f64 / 1e9),
+            "bytes" => bytes(weight),
             unit => format!("{weight} {unit}"),
         }
     }

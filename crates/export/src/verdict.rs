@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use rprof_profile::memory::Coverage;
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::{
     CountedEvent, CpuTime, Language, OffCpuTime, Profile, Reason, Runtime, StackPosition,
 };
 
+use crate::amounts::bytes;
 use crate::clean::{brief, clean};
 use crate::heat;
 use crate::names::CleanNames;
@@ -121,6 +123,8 @@ pub enum Finding {
         /// Waiting time, summed over the threads.
         waited: Duration,
     },
+    /// Resident memory with and without known causes.
+    Memory(Coverage),
     /// Counters recorded beside the samples, most relevant first: clean names with values.
     Counted(Vec<String>),
     /// Clean warning about the recording.
@@ -257,6 +261,7 @@ impl Finding {
                     seconds(*waited)
                 ),
             },
+            Finding::Memory(coverage) => memory_text(coverage),
             Finding::Counted(counts) => format!("counted: {}", counts.join(", ")),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
@@ -289,6 +294,7 @@ impl fmt::Display for Finding {
             | Finding::Interpreter { .. }
             | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }
+            | Finding::Memory(_)
             | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
         }
@@ -440,11 +446,39 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
             waited: Duration::from_nanos(q.idle.weight),
         });
     }
+    findings.extend(q.memory.map(Finding::Memory));
     if !q.counted.is_empty() {
         findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
     }
     findings.extend(names.warnings().map(|w| Finding::Warning(w.into_owned())));
     findings
+}
+
+fn memory_text(memory: &Coverage) -> String {
+    let Some(share) = memory.explained_share() else {
+        return "memory: the program ended before its resident pages could be read; memory that it \
+                gave back counts as resident"
+            .to_owned();
+    };
+    let mut text = format!(
+        "memory: stacks explain {} of {} resident ({:.1}%)",
+        bytes(memory.explained),
+        bytes(memory.resident),
+        100.0 * share
+    );
+    match memory.before_end.as_millis() {
+        0 => {}
+        ms => text.push_str(&format!(" {ms} ms before the end")),
+    }
+    for (amount, cause) in [
+        (memory.before, "resident before recording"),
+        (memory.unseen, "without a page fault seen"),
+    ] {
+        if amount > 0 {
+            text.push_str(&format!(", {} {cause}", bytes(amount)));
+        }
+    }
+    text
 }
 
 fn count_text(count: &CountedEvent) -> String {

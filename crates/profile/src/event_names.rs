@@ -1,10 +1,24 @@
-//! Names of events: those that measure waits and wall-clock time, and modifiers of any.
+//! Names of events: waits, wall-clock time and memory; and modifiers of any event.
 
 /// Name of the off-CPU event, as in perf.
 pub const WAITS: &str = "offcpu-time";
 
 /// Name of the wall-clock event: time on and off CPU.
 pub const WALL_CLOCK: &str = "wall-clock";
+
+/// Name of the event of resident memory at the end of a recording.
+pub const RESIDENT: &str = "resident-memory";
+
+/// Name of the event of resident memory at its peak.
+pub const PEAK: &str = "peak-memory";
+
+/// Name of the event of all memory that ever became resident.
+pub const TOUCHED: &str = "touched-memory";
+
+/// Returns true for events whose weights are bytes of memory.
+pub fn is_of_memory(event: &str) -> bool {
+    matches!(event.split(':').next(), Some(RESIDENT | PEAK | TOUCHED))
+}
 
 /// Sample types in pprof profiles.
 const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];

@@ -31,7 +31,8 @@
 //! | [`quality`] | [`Quality`]: complete stacks, named frames, and reasons for the rest |
 //! | [`language`] | [`Language`]: languages of functions; stacks without interpreter code |
 //! | [`mod@runtime`] | [`Runtime`]: runtimes with JIT code or their own stacks |
-//! | `event_names` | names of the off-CPU and the wall-clock event |
+//! | `event_names` | names of events of waits, wall-clock time and memory |
+//! | [`memory`] | events of resident memory |
 //! | [`waits`] | off-CPU samples: wait reasons, and wall-clock time as one event |
 //! | [`waits::idle`] | merges the waits of idle threads |
 //! | [`waits::reasons`] | [`reason`](waits::reasons::reason): derives wait reasons from kernel functions |
@@ -53,6 +54,7 @@ pub mod generics;
 pub mod intern;
 pub mod language;
 pub mod limits;
+pub mod memory;
 pub mod merge;
 pub mod model;
 pub mod one_name;

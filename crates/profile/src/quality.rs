@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
+use rprof_memory::Coverage;
 
 use crate::frame::{Function, Object, ObjectId};
 
@@ -88,6 +89,8 @@ pub struct Quality {
     pub damaged: bool,
     /// CPU time, if recorded.
     pub cpu_time: Option<CpuTime>,
+    /// Causes of resident memory, if recorded.
+    pub memory: Option<Coverage>,
     /// Counted events, if recorded.
     pub counted: Vec<CountedEvent>,
     /// Folded idle threads.
@@ -127,7 +130,7 @@ impl Quality {
         quality
     }
 
-    /// Adds another profile's quality, except CPU time and counted events. Drops duplicate
+    /// Adds another profile's quality, except CPU time, memory and counted events. Drops duplicate
     /// warnings.
     pub fn add(&mut self, more: &Quality) {
         self.stacks.add(&more.stacks);

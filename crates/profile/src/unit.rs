@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::event_names::{WAITS, is_modifier};
+use crate::event_names::{WAITS, is_modifier, is_of_memory};
 
 /// Unit of an event's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -10,6 +10,8 @@ use crate::event_names::{WAITS, is_modifier};
 pub enum WeightUnit {
     /// Nanoseconds: clock events (the period is elapsed time), and off-CPU time.
     Nanoseconds,
+    /// Bytes of memory.
+    Bytes,
     /// Occurrences of a generic event, by its name: `cycles`, `page-faults`.
     Named(Box<str>),
     /// Occurrences of another event (tracepoint, raw event, breakpoint).
@@ -33,16 +35,18 @@ impl WeightUnit {
         let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
         match name {
             "cpu-clock" | "task-clock" | WAITS => WeightUnit::Nanoseconds,
+            name if is_of_memory(name) => WeightUnit::Bytes,
             // Only modifiers may follow, unlike `probe_app:run` and `cpu/event=1/`.
             name if is_generic(name) && are_modifiers(rest) => WeightUnit::Named(name.into()),
             _ => WeightUnit::Events,
         }
     }
 
-    /// Returns the unit as a word: `ns`, the generic name, `events` or `samples`.
+    /// Returns the unit as a word: `ns`, `bytes`, the generic name, `events` or `samples`.
     pub fn as_str(&self) -> &str {
         match self {
             WeightUnit::Nanoseconds => "ns",
+            WeightUnit::Bytes => "bytes",
             WeightUnit::Named(name) => name,
             WeightUnit::Events => "events",
             WeightUnit::Samples => "samples",
@@ -80,6 +84,8 @@ mod tests {
             ("cpu-clock:u", "ns"),
             ("cpu-clock/freq=99/u", "ns"),
             ("offcpu-time", "ns"),
+            ("resident-memory", "bytes"),
+            ("peak-memory", "bytes"),
             ("page-faults", "page-faults"),
             ("cycles:ppp", "cycles"),
             ("sched:sched_switch", "events"),

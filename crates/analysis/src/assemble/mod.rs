@@ -21,6 +21,7 @@ use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use rprof_profile::intern::{Lists, Values};
+use rprof_profile::memory::Coverage;
 use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
     ProfileBuilder, Quality, SymbolTables, Thread, ThreadId, WeightUnit,
@@ -122,6 +123,7 @@ pub(crate) fn assemble(
             || parts.iter().any(|part| part.resolved.faults.unreadable > 0)
             || !index.data.warnings().is_empty(),
         cpu_time: CpuTime::from_notes(&notes),
+        memory: Coverage::from_notes(&notes),
         counted: counted(&notes),
         hides_inlined: (symbols.hides_inlined.iter())
             .map(|id| symbols.objects[id.0 as usize].name.to_string())

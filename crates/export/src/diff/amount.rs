@@ -3,7 +3,7 @@
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{Change, ProfileDiff, Work};
 
-use crate::amounts::duration;
+use crate::amounts::{bytes, duration};
 use crate::clean::clean;
 
 /// Formats an amount in the comparison's unit: `1.92 s`, `12.3 %`, `0.83 CPUs`, `2.41 G`.
@@ -12,6 +12,8 @@ pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
         (_, Work::Share) => format!("{:.2} %", value * 100.0),
         (WeightUnit::Nanoseconds, Work::Seconds) => format!("{:.3} CPUs", value / 1e9),
         (WeightUnit::Nanoseconds, _) => duration(value.round() as u64),
+        (WeightUnit::Bytes, Work::Seconds) => format!("{}/s", bytes(value.round() as u64)),
+        (WeightUnit::Bytes, _) => bytes(value.round() as u64),
         (_, Work::Seconds) => format!("{}/s", scaled(value)),
         _ => scaled(value),
     }
@@ -20,6 +22,7 @@ pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
 pub(super) fn noun(diff: &ProfileDiff) -> String {
     let noun = match &diff.unit {
         WeightUnit::Nanoseconds => "CPU time".into(),
+        WeightUnit::Bytes => "memory".into(),
         WeightUnit::Events => clean(&diff.event).into_owned(),
         unit => clean(unit.as_str()).into_owned(),
     };

@@ -68,10 +68,10 @@ pub fn outcome_key(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Returns "less" for uncountable amounts (CPU time), "fewer" for countable ones (cycles).
+/// Returns "less" for uncountable amounts (CPU time, memory), "fewer" for countable ones (cycles).
 fn less(diff: &ProfileDiff) -> &'static str {
     match (&diff.unit, diff.work) {
-        (WeightUnit::Nanoseconds, _) | (_, Work::Share) => "less",
+        (WeightUnit::Nanoseconds | WeightUnit::Bytes, _) | (_, Work::Share) => "less",
         _ => "fewer",
     }
 }

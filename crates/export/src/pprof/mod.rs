@@ -20,6 +20,7 @@ mod tables;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use rprof_profile::memory::{PEAK, RESIDENT, TOUCHED};
 use rprof_profile::waits::{WALL_CLOCK, is_of_waits};
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
@@ -224,6 +225,16 @@ pub(crate) fn time_type(event: &str) -> &'static str {
     }
 }
 
+/// Returns the sample type of memory, by the names of Go's heap profiles; `None` for others.
+pub(crate) fn memory_type(event: &str) -> Option<&'static str> {
+    match event {
+        RESIDENT => Some("inuse_space"),
+        PEAK => Some("peak_space"),
+        TOUCHED => Some("alloc_space"),
+        _ => None,
+    }
+}
+
 /// Returns the name and unit of each sample value, two per event.
 fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
     let mut types = Vec::new();
@@ -242,6 +253,10 @@ fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
             _ => samples,
         };
         let weight = match (&event.unit, index) {
+            (WeightUnit::Bytes, _) => (
+                memory_type(&event.name).unwrap_or(&name).to_owned(),
+                "bytes",
+            ),
             (WeightUnit::Nanoseconds, _) if kind != CPU => (kind.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, 0) => (CPU.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, _) => (name, "nanoseconds"),

@@ -12,7 +12,7 @@ use super::SvgOptions;
 use super::box_text::cut_name;
 use super::colors::{FrameColors, Rgb, color_of};
 use super::layout::{Layout, PlacedFrame};
-use crate::amounts::{count, duration, samples};
+use crate::amounts::{bytes, count, duration, samples};
 use crate::clean::clean;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
@@ -215,6 +215,7 @@ impl Drawing<'_> {
         let of_samples = || samples(frame.samples);
         let amount = match self.unit {
             "ns" => format!("{}, {}", duration(frame.weight), of_samples()),
+            "bytes" => bytes(frame.weight),
             "samples" => samples(frame.weight),
             unit => format!("{} {unit}, {}", count(frame.weight), of_samples()),
         };

@@ -57,6 +57,7 @@ pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<E
             "microseconds" => (1_000, WeightUnit::Nanoseconds),
             "milliseconds" => (1_000_000, WeightUnit::Nanoseconds),
             "seconds" => (1_000_000_000, WeightUnit::Nanoseconds),
+            "bytes" => (1, WeightUnit::Bytes),
             "count" if is_count(weight) => (1, WeightUnit::Samples),
             "count" | "" => (1, WeightUnit::Named((**name).into())),
             unit => (1, WeightUnit::Named(unit.into())),
