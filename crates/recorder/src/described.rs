@@ -4,6 +4,7 @@ use rprof_perfdata::EventDescription;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
+use crate::memory;
 use crate::unwind::is_to_unwind;
 
 /// Event name of wait samples, as in perf.
@@ -21,6 +22,8 @@ pub(crate) struct Rewriting {
     pub(crate) kept_registers: u64,
     /// Keeps SWITCH records besides the waits computed from them.
     pub(crate) keeps_switches: bool,
+    /// Page faults become samples of resident memory.
+    pub(crate) sums_memory: bool,
     /// Waits contain their wakers.
     pub(crate) records_wakers: bool,
 }
@@ -51,7 +54,26 @@ impl Rewriting {
         };
         // Wakeups are part of the waits that they end.
         let is_written = |event: &&EventIds| event.role != Role::Wakeups;
-        events.iter().filter(is_written).map(describe).collect()
+        let written = events.iter().filter(is_written);
+        let mut described: Vec<EventDescription> = written.map(describe).collect();
+        if self.sums_memory && !described.is_empty() {
+            let faults = described.remove(0);
+            let of_moment = |(number, name): (usize, &&str)| {
+                let mut attr = faults.attr.clone();
+                (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
+                EventDescription {
+                    attr,
+                    name: (*name).to_owned(),
+                    ids: match number {
+                        0 => faults.ids.clone(),
+                        _ => vec![memory::made_up_id(number)],
+                    },
+                }
+            };
+            let moments = memory::EVENTS.iter().enumerate().map(of_moment);
+            described.splice(0..0, moments);
+        }
+        described
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `unwind` | unwinding of registers and stack bytes to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records for existing processes and for the kernel |
+//! | `memory` | [`MemoryUse`]: page faults to samples of resident memory |
 //! | `offcpu` | [`ThreadTime`]: context switches to wait samples |
 //! | `backlog` | detects that the writer thread is behind |
 //! | `limits` | [`Limit`]: limits on the recorder's own cost |
@@ -43,6 +44,7 @@ mod limits;
 mod losses;
 pub mod machine;
 mod mapped_files;
+mod memory;
 mod offcpu;
 pub mod options;
 mod output;
@@ -61,6 +63,7 @@ mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
 pub use losses::LossAdvice;
+pub use memory::MemoryUse;
 pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

@@ -187,6 +187,9 @@ pub struct RecordOptions {
     /// Maximum share of CPU time for recording switches, from 0 to 1. Beyond it, rprof records them
     /// only in time windows. From 1 on it records all. Default: 0.02.
     pub switch_budget: f64,
+    /// Show resident memory instead of single page faults: the session's event must be
+    /// `page-faults` with period 1 and the data address, and record data mappings. Default: no.
+    pub memory: bool,
     /// Receives a byte when [`Recording::writer`](crate::Recording::writer) changes.
     pub notify: Option<UnixStream>,
 }
@@ -208,6 +211,7 @@ impl RecordOptions {
             least_wait: Duration::from_millis(1),
             pause: None,
             switch_budget: 0.02,
+            memory: false,
             notify: None,
         }
     }

@@ -23,6 +23,7 @@ use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
 use crate::described::Rewriting;
 use crate::losses::LossAdvice;
+use crate::memory::{Looks, Memory, MemoryUse};
 use crate::offcpu::{OffCpu, Pace, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
@@ -64,6 +65,7 @@ pub struct Recording {
     accounts: Accounts,
     run_delays: Option<RunDelays>,
     delays: Option<DelayWatcher>,
+    looks: Option<Arc<Looks>>,
     stopped: Option<Stopped>,
 }
 
@@ -143,6 +145,7 @@ impl Recording {
             unwinds: unwinding.is_some(),
             kept_registers: session.extras().user_registers,
             keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
+            sums_memory: options.memory,
             records_wakers: (session.events().iter()).any(|event| event.role == Role::Wakeups),
         };
         let events = rewriting.describe(session.events());
@@ -162,6 +165,14 @@ impl Recording {
         };
         let live = Arc::new(LiveCounts::default());
         let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
+        let memory = (options.memory)
+            .then(|| session.events().first())
+            .flatten()
+            .map(|faults| {
+                let attr = rewriting.unwound(&faults.attr);
+                Memory::of(&session, &attr, &options.names, &layouts)
+            });
+        let looks = memory.as_ref().map(|memory| Arc::clone(memory.looks()));
         let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
         if has_wakeups && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
@@ -204,7 +215,7 @@ impl Recording {
             embedding: options.embedding,
             unwinds: unwinding.is_some(),
             backlog,
-            overwrites: session.overwrites(),
+            unsorted: session.overwrites() || options.memory,
             clock: session.clock(),
             trace,
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
@@ -264,6 +275,7 @@ impl Recording {
             layouts,
             unwinding,
             off_cpu,
+            memory,
             live: Arc::clone(&live),
             traces: session.traces(),
             pause: options.pause,
@@ -305,6 +317,10 @@ impl Recording {
         if let Some(output) = output {
             output.settle();
         }
+        if let Some(looks) = &looks {
+            let at_once = *session.target() != Target::Command;
+            Looks::start(looks, at_once).map_err(RecordError::Thread)?;
+        }
         let pace = boundaries
             .and_then(|boundaries| Pace::begin(&session, &boundaries, options.switch_budget));
         Ok(Recording {
@@ -320,6 +336,7 @@ impl Recording {
             accounts,
             run_delays: run_delays.flatten(),
             delays,
+            looks,
             stopped: None,
         })
     }
@@ -414,6 +431,11 @@ impl Recording {
         // Before sampling stops, because the target runs on.
         let used = self.accounts.used(&self.session);
         let run_delay = run_delay::of(&self.session, self.run_delays.as_ref());
+        if let Some(looks) = self.looks.take() {
+            // Running processes get a last look, while their faults are still recorded. Without an
+            // answer, their pages keep their owners.
+            looks.stop();
+        }
         // An event that cannot be disabled stops when it is closed.
         self.session.disable().ok();
         if let Some(counts) = &mut self.counts {
@@ -498,6 +520,7 @@ impl Recording {
             waits: total.waits,
             run_delay,
             thread_time: written.thread_time.take(),
+            memory: written.memory.take(),
             duration,
             lost: total.lost.clone().into_iter().collect(),
             dropped: total.dropped.clone().into_iter().collect(),
@@ -518,6 +541,9 @@ impl Recording {
             limits: written.output.limits(),
             ..Summary::default()
         };
+        if let (Some(memory), Some(usage)) = (&mut summary.memory, usage) {
+            memory.most_resident = usage.max_rss;
+        }
         let lost_in_rings: u64 = summary.lost.iter().map(|(_, lost)| lost).sum();
         let lost_switches =
             (summary.thread_time.as_ref()).is_some_and(|time| time.lost_switches > 0);
@@ -535,6 +561,7 @@ impl Recording {
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
         notes.extend(summary.limits.notes());
         notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
+        notes.extend(summary.memory.iter().flat_map(MemoryUse::notes));
         notes.extend(summary.run_delay.iter().flat_map(run_delay::notes));
         notes.extend(counted.into_iter().flatten());
         if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {

@@ -10,6 +10,7 @@ use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
 use crate::losses::LossAdvice;
+use crate::memory::MemoryUse;
 use crate::offcpu::ThreadTime;
 use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
@@ -61,6 +62,8 @@ pub struct Summary {
     pub waits: u64,
     /// Time of the threads, if switches were recorded.
     pub thread_time: Option<ThreadTime>,
+    /// Resident memory, if it was recorded.
+    pub memory: Option<MemoryUse>,
     /// Time that threads waited for a CPU, from scheduler statistics, if switches were recorded: of
     /// attached threads that ran from beginning to end, or of the command's first thread. `None` if
     /// the kernel does not count it or there is no such thread.

@@ -59,7 +59,7 @@ fn config(unit: TraceUnit, compression: Option<i32>) -> OutputConfig {
         embedding: Embedding::default(),
         unwinds: false,
         backlog: Backlog::default(),
-        overwrites: false,
+        unsorted: false,
         clock: Clock::MONOTONIC,
         trace: info(unit, KIND, true).unwrap(),
         cgroups: false,

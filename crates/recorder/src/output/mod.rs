@@ -96,9 +96,9 @@ pub(crate) struct OutputConfig {
     /// True if stacks are unwound: then the unwinder reports sampled images.
     pub(crate) unwinds: bool,
     pub(crate) backlog: Backlog,
-    /// True in overwrite mode: samples arrive after later sideband, so no round ends, and readers
-    /// sort all records.
-    pub(crate) overwrites: bool,
+    /// True if samples arrive after later sideband, in overwrite mode or with memory: no round ends,
+    /// and readers sort all records.
+    pub(crate) unsorted: bool,
     pub(crate) clock: Clock,
     pub(crate) cgroups: bool,
     pub(crate) trace: Vec<u8>,
@@ -244,7 +244,7 @@ impl RotatingOutput {
     /// killed.
     pub(crate) fn end_round(&mut self) -> io::Result<()> {
         self.embedder.round();
-        if self.config.overwrites {
+        if self.config.unsorted {
             return self.sink()?.checkpoint();
         }
         let mut round = Vec::new();

@@ -42,7 +42,8 @@ impl Tally {
     }
 
     fn sampled_at(&mut self, time: u64) {
-        self.first_sample.get_or_insert(time);
+        // Samples of memory are not in order of time.
+        self.first_sample = Some(self.first_sample.map_or(time, |first| first.min(time)));
         self.last_sample = self.last_sample.max(time);
         self.last = self.last.max(time);
     }

@@ -17,6 +17,7 @@ use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
 use crate::limits::{Limit, ReachedLimits};
+use crate::memory::{Memory, MemoryUse};
 use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
 use crate::output::{RotatingOutput, interpreted};
 use crate::progress::{LiveCounts, WriterState};
@@ -38,6 +39,7 @@ pub(crate) struct Writer {
     pub(crate) deferrals: DeferralQueue,
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) off_cpu: Option<OffCpu>,
+    pub(crate) memory: Option<Memory>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
     /// Polling interval of the channel while nothing is urgent; `None` to be woken by each batch.
@@ -54,6 +56,7 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     pub(crate) stacks: Option<StackTally>,
     pub(crate) thread_time: Option<ThreadTime>,
+    pub(crate) memory: Option<MemoryUse>,
     pub(crate) limits: ReachedLimits,
     pub(crate) rejected: u64,
     pub(crate) late: u64,
@@ -104,10 +107,12 @@ impl Writer {
         self.boost.end();
         failure = self.put_traces(failure.is_none()).err().or(failure);
         let mut thread_time = None;
+        let mut memory = None;
         if failure.is_none() {
             // Release all records regardless of the last watermarks.
             let mut output = WaitOutput {
                 off_cpu: &mut self.off_cpu,
+                memory: &mut self.memory,
                 output: &mut self.output,
             };
             let rest = (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut output);
@@ -115,6 +120,11 @@ impl Writer {
             let ended = (self.off_cpu.as_mut()).map(|off_cpu| off_cpu.finish(&mut self.output));
             match ended.transpose() {
                 Ok(time) => thread_time = time,
+                Err(error) => failure = failure.or(Some(error)),
+            }
+            let shown = (self.memory.as_mut()).map(|memory| memory.finish(&mut self.output));
+            match shown.transpose() {
+                Ok(shown) => memory = shown,
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -128,6 +138,7 @@ impl Writer {
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
             thread_time,
+            memory,
             limits,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
@@ -177,6 +188,7 @@ impl Writer {
             deferrals,
             unwinding,
             off_cpu,
+            memory,
             ..
         } = self;
         if let Some(waits) = off_cpu {
@@ -211,7 +223,11 @@ impl Writer {
                 RecordAction::Replace | RecordAction::Defer => &unwound,
             };
             let announced = unwinding.as_mut().and_then(Unwinding::take_unannounced);
-            let mut output = WaitOutput { off_cpu, output };
+            let mut output = WaitOutput {
+                off_cpu,
+                memory,
+                output,
+            };
             if let Some(pid) = announced {
                 let bytes = interpreted::mapping(pid, record.time, &layouts.sideband)?;
                 let mapping = Released {
@@ -234,10 +250,17 @@ impl Writer {
         if let Some(waits) = off_cpu.as_mut() {
             waits.look_at_sleepers(unwinding.as_mut());
         }
-        let mut waits = WaitOutput { off_cpu, output };
+        let mut waits = WaitOutput {
+            off_cpu,
+            memory,
+            output,
+        };
         let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;
         if let Some(waits) = off_cpu {
             waits.begin_if_due(reached);
+        }
+        if let Some(memory) = memory {
+            memory.take_looks(reached);
         }
         output.reached(reached)
     }

@@ -1,0 +1,74 @@
+//! Faults and process events, as the ledger takes them.
+
+use std::ops::Range;
+
+use rprof_memory::StackId;
+use rprof_records::ProcessEvent;
+
+/// An event, which may wait until an earlier look is complete.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) time: u64,
+    pub(super) change: Change,
+}
+
+#[derive(Debug)]
+pub(super) enum Change {
+    Fault {
+        pid: i32,
+        address: u64,
+        stack: StackId,
+    },
+    Mapped {
+        pid: i32,
+        range: Range<u64>,
+        name: Box<[u8]>,
+    },
+    /// A thread was created or found; `parent` is the process that created it.
+    Started {
+        pid: i32,
+        tid: i32,
+        parent: Option<i32>,
+    },
+    Executed {
+        pid: i32,
+    },
+    Ended {
+        pid: i32,
+        tid: i32,
+    },
+}
+
+impl Change {
+    /// Returns the change that a process event means for memory; `None` for others.
+    pub(super) fn of(event: &ProcessEvent<'_>) -> Option<Change> {
+        Some(match event {
+            ProcessEvent::Mapped(mapped) if !mapped.kernel && mapped.pid > 0 => Change::Mapped {
+                pid: mapped.pid,
+                range: mapped.start..mapped.end(),
+                name: mapped.path.as_ref().into(),
+            },
+            ProcessEvent::Forked {
+                pid,
+                tid,
+                parent_pid,
+                ..
+            } => Change::Started {
+                pid: *pid,
+                tid: *tid,
+                parent: Some(*parent_pid),
+            },
+            ProcessEvent::Found { pid, tid, .. } => Change::Started {
+                pid: *pid,
+                tid: *tid,
+                parent: None,
+            },
+            ProcessEvent::Executed { pid, .. } => Change::Executed { pid: *pid },
+            ProcessEvent::Ended { pid, tid } => Change::Ended {
+                pid: *pid,
+                tid: *tid,
+            },
+            _ => return None,
+        })
+    }
+}

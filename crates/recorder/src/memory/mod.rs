@@ -1,0 +1,416 @@
+//! Resident memory: converts page faults to samples of the memory that they made resident.
+//!
+//! ```text
+//!   sample of a page fault, unwound --------------+
+//!   mappings, births, execs, ends ----------------+--> Memory: Ledger --> SAMPLES at the end
+//!   looks at the pages of running processes ------+
+//!        (thread of Looks: smaps, pagemap)
+//! ```
+//!
+//! Faults are not written one by one. At the end of the recording, each stack becomes one sample of
+//! each [moment](samples::EVENTS), and its period is a number of bytes. So readers only sum
+//! periods. The outermost frame of such a sample is the kind of mapping.
+//!
+//! A look takes milliseconds, and faults continue meanwhile. The ledger takes it as of the moment
+//! when it began, so [`Memory`] holds back all later events until the look is complete.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `events` | faults and process events, as the ledger takes them |
+//! | `fault_stacks` | distinct stacks of faults |
+//! | `looks` | the thread that looks at processes |
+//! | `reader` | reads the resident pages of a process |
+//! | `smaps` | parser of `/proc/PID/smaps` |
+//! | `pagemap` | `/proc/PID/pagemap` |
+//! | `samples` | samples for the file |
+//! | `figures` | [`MemoryUse`]: totals |
+
+mod events;
+mod fault_stacks;
+mod figures;
+mod looks;
+mod pagemap;
+mod reader;
+mod samples;
+mod smaps;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rprof_jit::InterpretedNames;
+use rprof_launch::{Child, Target};
+use rprof_memory::{Coverage, Ledger, Owner, Share};
+use rprof_records::{Attr, Endian, ProcessEvent, RecordType, Sample, SampleLayout};
+use rprof_sampler::{Session, Stream};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::output::{RotatingOutput, interpreted};
+use crate::pipeline::deferred::RecordSink;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Released;
+use events::{Change, Event};
+use fault_stacks::FaultStacks;
+pub use figures::MemoryUse;
+pub(crate) use looks::Looks;
+use reader::Reading;
+pub(crate) use samples::{EVENTS, made_up_id};
+
+/// Maximum number of events that wait for a look, some 100 MiB. Beyond it rprof gives up the look.
+const MAX_WAITING: usize = 2 << 20;
+
+/// Resident pages at one moment.
+#[derive(Clone, Debug, Default)]
+struct Moment {
+    time: u64,
+    pages: u64,
+    shares: Vec<Share>,
+    coverage: Coverage,
+}
+
+/// Last look at a process.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastLook {
+    /// Times when it began and ended.
+    from: u64,
+    until: u64,
+    /// Known once the ledger has all faults until its end.
+    coverage: Coverage,
+}
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    ledger: Ledger,
+    stacks: FaultStacks,
+    /// Layout of the faults after unwinding.
+    layout: SampleLayout,
+    ids: FxHashSet<u64>,
+    any_id: u64,
+    looks: Arc<Looks>,
+    layouts: Arc<Layouts>,
+    names: InterpretedNames,
+    /// Events after the beginning of a look that is not complete.
+    waiting: VecDeque<Event>,
+    /// The command, or the attached processes, that have not ended.
+    targets: FxHashSet<i32>,
+    /// Attached processes without a look.
+    unseen: FxHashSet<i32>,
+    threads: FxHashMap<i32, FxHashSet<i32>>,
+    born: FxHashMap<i32, u64>,
+    /// Processes with a mapping record for named frames.
+    announced: FxHashSet<i32>,
+    /// Last look at each process.
+    looked: FxHashMap<i32, LastLook>,
+    /// Processes without the coverage of their last look.
+    uncovered: Vec<i32>,
+    peak: Moment,
+    /// State when the last target ended.
+    end: Option<Moment>,
+    faults: u64,
+    taken_looks: u64,
+    last: u64,
+}
+
+impl Memory {
+    /// Follows the page faults of a session's first event. `attr` describes them after unwinding.
+    pub(crate) fn of(
+        session: &Session,
+        attr: &Attr,
+        names: &InterpretedNames,
+        layouts: &Arc<Layouts>,
+    ) -> Memory {
+        let event = session.events().first();
+        let ids = event.map_or(&[][..], |event| &event.ids);
+        let attached: FxHashSet<i32> = (session.attached().iter())
+            .filter_map(|thread| i32::try_from(thread.pid).ok())
+            .collect();
+        let command = session.child().map(Child::pid);
+        let command = command.filter(|_| *session.target() == Target::Command);
+        let page_bytes = rustix::param::page_size() as u64;
+        let targets: FxHashSet<i32> = attached.iter().copied().chain(command).collect();
+        let looks = Arc::new(Looks::new(
+            session.clock(),
+            page_bytes,
+            targets.iter().copied(),
+        ));
+        Memory {
+            ledger: Ledger::new(page_bytes),
+            stacks: FaultStacks::new(names),
+            layout: SampleLayout::new(attr, Endian::NATIVE),
+            ids: ids.iter().copied().collect(),
+            any_id: ids.first().copied().unwrap_or(0),
+            looks,
+            layouts: Arc::clone(layouts),
+            names: names.clone(),
+            waiting: VecDeque::new(),
+            targets,
+            unseen: attached,
+            threads: FxHashMap::default(),
+            born: FxHashMap::default(),
+            announced: FxHashSet::default(),
+            looked: FxHashMap::default(),
+            uncovered: Vec::new(),
+            peak: Moment::default(),
+            end: None,
+            faults: 0,
+            taken_looks: 0,
+            last: 0,
+        }
+    }
+
+    pub(crate) fn looks(&self) -> &Arc<Looks> {
+        &self.looks
+    }
+
+    /// Handles the next record, and passes it on unless it is a page fault.
+    pub(crate) fn handle(
+        &mut self,
+        released: &Released<'_>,
+        event: Option<&ProcessEvent<'_>>,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        self.last = self.last.max(released.time);
+        let (change, is_fault) = match self.fault(released) {
+            Some((pid, change)) => {
+                self.announce(pid, released, output)?;
+                (Some(change), true)
+            }
+            None => (event.and_then(Change::of), false),
+        };
+        if let Some(change) = change {
+            let time = released.time;
+            self.take_looks(time);
+            let event = Event { time, change };
+            if self.waiting.is_empty() && !self.looks.is_before(time) {
+                self.apply(event);
+            } else {
+                self.waiting.push_back(event);
+                if self.waiting.len() > MAX_WAITING {
+                    self.looks.give_up();
+                    self.take_looks(time);
+                }
+            }
+        }
+        match is_fault {
+            true => Ok(()),
+            false => output.put(released, event),
+        }
+    }
+
+    /// Returns the process and the event of a page fault's sample.
+    fn fault(&mut self, released: &Released<'_>) -> Option<(i32, Change)> {
+        if released.stream != Stream::Samples {
+            return None;
+        }
+        let raw = released
+            .raw()
+            .filter(|raw| raw.kind == RecordType::SAMPLE)?;
+        let sample = Sample::parse(raw.body, &self.layout).ok()?;
+        sample.id().filter(|id| self.ids.contains(id))?;
+        let (pid, address) = (sample.pid()?, sample.addr()?);
+        self.faults += 1;
+        let stack = self.stacks.intern(&sample, raw.misc, released.time);
+        let change = Change::Fault {
+            pid,
+            address,
+            stack,
+        };
+        Some((pid, change))
+    }
+
+    /// Writes the mapping of named frames before the first fault of a process, and after its exec.
+    fn announce(
+        &mut self,
+        pid: i32,
+        released: &Released<'_>,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        if !self.announced.insert(pid) {
+            return Ok(());
+        }
+        let pid = rprof_processes::Pid(pid);
+        let bytes = interpreted::mapping(pid, released.time, &self.layouts.sideband)?;
+        let mapping = Released {
+            bytes: &bytes,
+            stream: Stream::Sideband,
+            ..*released
+        };
+        let event = self.layouts.process_event(&mapping);
+        output.put(&mapping, event.as_ref())
+    }
+
+    /// Applies looks that are complete, and the events that waited for them. All records before
+    /// `now` were handled.
+    pub(crate) fn take_looks(&mut self, now: u64) {
+        loop {
+            let limit = self.looks.earliest().unwrap_or(u64::MAX);
+            while let Some(event) = self.waiting.pop_front_if(|event| event.time <= limit) {
+                self.apply(event);
+            }
+            match self.looks.next_complete(now) {
+                Some((time, Some(reading))) => self.look(time, &reading),
+                Some((_, None)) => {}
+                None => return,
+            }
+        }
+    }
+
+    fn look(&mut self, time: u64, reading: &Reading) {
+        let pid = reading.look.pid;
+        let unseen = match self.unseen.remove(&pid) {
+            true => Owner::Before,
+            false => Owner::Unseen,
+        };
+        self.ledger.look(&reading.look, unseen);
+        self.taken_looks += 1;
+        let coverage = Coverage {
+            resident: reading.resident,
+            ..Coverage::default()
+        };
+        let look = LastLook {
+            from: time,
+            until: reading.until,
+            coverage,
+        };
+        self.looked.insert(pid, look);
+        self.uncovered.push(pid);
+        self.note_peak(time);
+    }
+
+    /// Compares the looks that ended before `now` with the ledger, which has all faults until then.
+    fn cover(&mut self, now: u64) {
+        let page = self.ledger.page_bytes();
+        let (ledger, looked) = (&self.ledger, &mut self.looked);
+        self.uncovered.retain(|pid| {
+            let Some(look) = looked.get_mut(pid) else {
+                return false;
+            };
+            if look.until >= now {
+                return true;
+            }
+            let [explained, before, unseen] = ledger.resident_of(*pid).map(|pages| pages * page);
+            look.coverage = Coverage {
+                explained,
+                before,
+                unseen,
+                ..look.coverage
+            };
+            false
+        });
+    }
+
+    fn note_peak(&mut self, time: u64) {
+        if self.ledger.resident() > self.peak.pages {
+            self.peak = self.moment_without_coverage(time);
+        }
+    }
+
+    fn moment(&mut self, time: u64) -> Moment {
+        self.cover(u64::MAX);
+        let mut coverage = Coverage::default();
+        for look in self.looked.values() {
+            coverage.add(&Coverage {
+                before_end: Duration::from_nanos(time.saturating_sub(look.from)),
+                ..look.coverage
+            });
+        }
+        Moment {
+            coverage,
+            ..self.moment_without_coverage(time)
+        }
+    }
+
+    fn moment_without_coverage(&self, time: u64) -> Moment {
+        Moment {
+            time,
+            pages: self.ledger.resident(),
+            shares: self.ledger.live(),
+            coverage: Coverage::default(),
+        }
+    }
+
+    fn apply(&mut self, Event { time, change }: Event) {
+        if !self.uncovered.is_empty() {
+            self.cover(time);
+        }
+        match change {
+            Change::Fault {
+                pid,
+                address,
+                stack,
+            } => self.ledger.fault(pid, address, stack),
+            Change::Mapped { pid, range, name } => self.ledger.map(pid, range, &name),
+            Change::Started { pid, tid, parent } => {
+                self.threads.entry(pid).or_default().insert(tid);
+                if let Some(parent) = parent.filter(|parent| *parent != pid) {
+                    self.ledger.fork(parent, pid);
+                    self.born.insert(pid, time);
+                    self.looks.watch(pid);
+                }
+            }
+            Change::Executed { pid } => {
+                self.threads.insert(pid, FxHashSet::from_iter([pid]));
+                self.unseen.remove(&pid);
+                self.ledger.end(pid);
+                self.announced.remove(&pid);
+                self.looked.remove(&pid);
+                self.looks.watch(pid);
+            }
+            Change::Ended { pid, tid } => {
+                if let Some(threads) = self.threads.get_mut(&pid) {
+                    threads.remove(&tid);
+                    if !threads.is_empty() {
+                        return;
+                    }
+                }
+                self.end_process(pid, time);
+            }
+        }
+    }
+
+    fn end_process(&mut self, pid: i32, time: u64) {
+        self.threads.remove(&pid);
+        if self.targets.remove(&pid) && self.targets.is_empty() {
+            self.end = Some(self.moment(time));
+        }
+        self.note_peak(time);
+        self.ledger.end(pid);
+        self.looked.remove(&pid);
+        self.looks.forget(pid);
+    }
+
+    /// Writes the samples of all moments.
+    ///
+    /// # Errors
+    /// Errors of writing.
+    pub(crate) fn finish(&mut self, output: &mut RotatingOutput) -> io::Result<MemoryUse> {
+        self.looks.close();
+        self.take_looks(u64::MAX);
+        let last = self.last;
+        self.note_peak(last);
+        let end = self.end.take().unwrap_or_else(|| self.moment(last));
+        let peak = std::mem::take(&mut self.peak);
+        let touched = self.ledger.touched();
+        let moments = [&end.shares, &peak.shares, &touched];
+        for (event, shares) in moments.into_iter().enumerate() {
+            for share in shares {
+                self.write(event, share, output)?;
+            }
+        }
+        let page = self.ledger.page_bytes();
+        let touched: u64 = touched.iter().map(|share| share.pages).sum();
+        Ok(MemoryUse {
+            faults: self.faults,
+            looks: self.taken_looks,
+            end: end.pages * page,
+            peak: peak.pages * page,
+            peak_time: peak.time,
+            touched: touched * page,
+            coverage: end.coverage,
+            most_resident: 0,
+            refusal: self.looks.refusal(),
+            further_stacks: self.stacks.refused(),
+        })
+    }
+}
