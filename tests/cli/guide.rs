@@ -101,6 +101,12 @@ fn waits_are_shown_as_the_page_says() {
 }
 
 #[test]
+fn memory_is_shown_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/memory.md");
+}
+
+#[test]
 fn a_page_is_written_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/html.md");

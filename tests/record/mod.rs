@@ -8,6 +8,7 @@ mod exit_status;
 mod extras;
 mod interruptions;
 mod many_processes;
+mod memory;
 mod overwrite;
 mod periods;
 mod privileges;

@@ -30,6 +30,15 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) waits: OffCpuArgs,
 
+    /// Record which code made the memory resident: every page fault with its stack, and the
+    /// resident pages of the processes
+    ///
+    /// Shows allocators of any kind and language, in bytes that take memory (RSS). Memory that was
+    /// requested but not touched counts nothing, and memory that was given back is gone. `rprof
+    /// report` and `rprof flamegraph` show the end, with `--at peak` the peak.
+    #[arg(long, help_heading = "Sampling")]
+    pub(crate) memory: bool,
+
     #[command(flatten)]
     pub(crate) extras: ExtraArgs,
 

@@ -47,6 +47,7 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "duration",
             "runtimes",
             "off-cpu",
+            "memory",
             "output",
             "switch-output",
             "runs",

@@ -1,8 +1,9 @@
-//! Arguments for waits of threads.
+//! Arguments for waits of threads, and for other weights than CPU time.
 
 use clap::Args;
 use rprof_profile::waits::reasons::{RUNNING, WORDS};
 
+use super::memory::MemoryArgs;
 use super::suggested::{suggested, text};
 
 /// Options of `rprof record` for waits.
@@ -28,7 +29,7 @@ pub(crate) struct OffCpuArgs {
     pub(crate) wakers: bool,
 }
 
-/// Options for waits in commands that show recordings.
+/// Options for waits and memory in commands that show recordings.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WaitArgs {
     /// Show waits and their reasons instead of CPU time
@@ -51,6 +52,9 @@ pub(crate) struct WaitArgs {
         help_heading = "Waits"
     )]
     pub(crate) no_fold_idle: bool,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 }
 
 impl WaitArgs {

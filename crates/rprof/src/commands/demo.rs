@@ -53,6 +53,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         unwinds: true,
         least_wait: None,
         switch_budget: None,
+        memory: false,
         remarks: Vec::new(),
         runtimes: None,
     })?;

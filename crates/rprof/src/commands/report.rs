@@ -11,6 +11,7 @@ use rprof_profile::views::call_tree::Growth;
 use crate::Outcome;
 use crate::cli::{ReportArgs, SortKey};
 use crate::input::recordings::{Callee, warn};
+use crate::recording::memory;
 use crate::terminal;
 use crate::terminal::pager::show;
 use crate::wording::messages::Failure;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     })?;
     let mut profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
     args.waits.join(&mut profile)?;
+    memory::keep_end(&mut profile, &options.filter.events);
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {

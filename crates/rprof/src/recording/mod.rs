@@ -2,6 +2,7 @@
 
 pub(crate) mod end;
 pub(crate) mod event_list;
+pub(crate) mod memory;
 pub(crate) mod probes;
 pub(crate) mod rights;
 pub(crate) mod runtimes;

@@ -23,12 +23,12 @@ use crate::cli::{
 };
 use crate::input::named_input::refuse_recording;
 use crate::recording::end::{StopReason, Times, wait_for_command, watch};
-use crate::recording::event_list;
 use crate::recording::runtimes::Runtimes;
 use crate::recording::signals::Signals;
 use crate::recording::status::{exit_status, of_exec};
 use crate::recording::summary::print_summary;
 use crate::recording::waits;
+use crate::recording::{event_list, memory};
 use crate::terminal::Terminal;
 use crate::terminal::output::{cannot, check_standard_output, choice};
 use crate::wording::messages::{Failure, is_broken_pipe, say};
@@ -37,8 +37,18 @@ use crate::wording::remedies;
 pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorded, Failure> {
     let to = destination(output)?;
     let stacks = args.sampling.wants_stacks();
+    if args.memory {
+        memory::check(args)?;
+    }
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
+    if args.memory {
+        let events = event_list::parse(&["page-faults".to_owned()])?;
+        job.builder = (events.into_iter()).fold(job.builder, memory::add_to);
+        let dump = job.unwinds.then_some(memory::DUMP_BYTES);
+        job.builder = job.builder.user_stack(dump.filter(|_| stacks));
+        job.memory = true;
+    }
     if let Some(hertz) = args.waits.off_cpu {
         if args.extras.overwrite {
             return Err(usage(
@@ -82,6 +92,8 @@ pub(crate) struct Job {
     pub(crate) least_wait: Option<Duration>,
     /// Share of CPU time that recording switches may take; `None` for the default.
     pub(crate) switch_budget: Option<f64>,
+    /// Show resident memory instead of page faults.
+    pub(crate) memory: bool,
     /// Remarks about what the target includes and excludes.
     pub(crate) remarks: Vec<String>,
     /// Runtimes that rprof makes write symbols.
@@ -121,6 +133,7 @@ impl Job {
             unwinds: sampling.unwinds(),
             least_wait: None,
             switch_budget: None,
+            memory: false,
             remarks: target.remarks(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
@@ -338,6 +351,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             false => None,
         },
         unwind: job.unwinds,
+        memory: job.memory,
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..RecordOptions::new(job.to.output, command_line)
     };

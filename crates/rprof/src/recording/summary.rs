@@ -15,6 +15,7 @@ use rprof_recorder::{
 };
 use rprof_sampler::Degradation;
 
+use crate::recording::memory;
 use crate::recording::rights::hidden_by;
 use crate::recording::waits::{run_delay, thread_time};
 use crate::wording::messages::say;
@@ -32,7 +33,10 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         1 => "1 sample".to_owned(),
         n => format!("{} samples", HumanCount(n)),
     };
-    let events = summary.events.join(", ");
+    let events = match summary.memory {
+        Some(_) => "resident memory".to_owned(),
+        None => summary.events.join(", "),
+    };
     match &summary.files[..] {
         // Each file is reported below.
         [] if !summary.moved.is_empty() => {
@@ -54,6 +58,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         let ring = summary.loss_advice.as_ref().and_then(larger_ring);
         lines.extend(thread_time(summary.waits, time, ring));
     }
+    lines.extend(summary.memory.iter().flat_map(memory::lines));
     lines.extend(summary.run_delay.as_ref().map(run_delay));
     lines.extend(summary.moved.iter().map(moved));
     loss_lines(summary, &mut lines);

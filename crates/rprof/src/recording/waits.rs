@@ -53,6 +53,7 @@ impl WaitArgs {
     /// # Errors
     /// The chosen events exclude waits.
     pub(crate) fn choose(&self, mut options: Options) -> Result<Options, Failure> {
+        self.memory.choose(&mut options);
         if !self.is_given() {
             return Ok(options);
         }

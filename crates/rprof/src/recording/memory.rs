@@ -1,0 +1,152 @@
+//! Resident memory: recording and display options.
+
+use std::io;
+
+use indicatif::HumanCount;
+use rprof_analysis::Options;
+use rprof_events::Event;
+use rprof_export::amounts::bytes;
+use rprof_export::verdict::Finding;
+use rprof_profile::Profile;
+use rprof_profile::memory::{PEAK, RESIDENT, TOUCHED};
+use rprof_recorder::MemoryUse;
+use rprof_records::{AttrFlags, SampleType};
+use rprof_sampler::SessionBuilder;
+
+use crate::cli::{CallGraph, MemoryArgs, MemoryMoment, RecordArgs};
+use crate::wording::messages::Failure;
+use crate::wording::remedies;
+
+/// Maximum stack copy of a page fault, in bytes. Faults come in bursts of 500,000 a second, and
+/// copies of 60 KiB would fill the rings. Frames above the copy are read from process memory.
+pub(crate) const DUMP_BYTES: u32 = 16 << 10;
+
+fn usage(message: String) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}
+
+/// Rejects flags that `--memory` cannot be combined with.
+pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
+    let (sampling, target) = (&args.sampling, &args.target);
+    let call_graph = matches!(
+        sampling.call_graph,
+        Some(CallGraph::Dwarf(_) | CallGraph::Lbr)
+    );
+    let refused = [
+        (!sampling.event.is_empty(), "-e", "it samples page faults"),
+        (sampling.freq.is_some(), "-F", "it samples every page fault"),
+        (
+            sampling.count.is_some(),
+            "-c",
+            "it samples every page fault",
+        ),
+        (
+            call_graph,
+            "--call-graph dwarf or lbr",
+            "it adds up stacks while recording",
+        ),
+        (
+            sampling.delay.is_some(),
+            "-D",
+            "it needs the first page faults",
+        ),
+        (
+            sampling.no_inherit,
+            "--no-inherit",
+            "children share memory with their parent",
+        ),
+        (
+            args.waits.off_cpu.is_some(),
+            "--off-cpu",
+            "bytes and times cannot be added",
+        ),
+        (
+            args.extras.overwrite,
+            "--overwrite",
+            "it needs every page fault",
+        ),
+        (
+            args.output.switch_output.is_some(),
+            "--switch-output",
+            "it writes at the end",
+        ),
+    ];
+    if let Some((_, flag, cause)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+        return Err(usage(format!(
+            "--memory and {flag} cannot be combined: {cause}"
+        )));
+    }
+    let is_other = target.is_given() && target.processes.is_empty() || target.cpus.is_some();
+    if is_other {
+        return Err(usage(
+            "--memory records a COMMAND, or processes (-p PID); no threads, users, control groups \
+             or CPUs"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the builder of a session that samples every page fault with its address.
+pub(crate) fn add_to(builder: SessionBuilder, event: Event) -> SessionBuilder {
+    builder.event(event).period(1).extras(|extras| {
+        extras.fields |= SampleType::ADDR;
+        extras.records |= AttrFlags::MMAP_DATA;
+    })
+}
+
+impl MemoryArgs {
+    /// Selects the event of the wanted moment.
+    pub(crate) fn choose(&self, options: &mut Options) {
+        let event = match self.at {
+            None => return,
+            Some(MemoryMoment::End) => RESIDENT,
+            Some(MemoryMoment::Peak) => PEAK,
+            Some(MemoryMoment::Ever) => TOUCHED,
+        };
+        options.filter.events = vec![event.to_owned()];
+    }
+}
+
+/// Keeps the memory at the end if a profile has several moments: their sum means nothing.
+pub(crate) fn keep_end(profile: &mut Profile, events: &[String]) {
+    let end = profile
+        .events
+        .iter()
+        .position(|event| event.name == RESIDENT);
+    if let (Some(end), true) = (end, events.is_empty()) {
+        profile.retain_event(end);
+    }
+}
+
+/// Returns the lines of the summary.
+pub(crate) fn lines(memory: &MemoryUse) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} page faults made {} resident at the end, {} at the peak, {} ever",
+        HumanCount(memory.faults),
+        bytes(memory.end),
+        bytes(memory.peak),
+        bytes(memory.touched)
+    )];
+    lines.push(remedies::of_finding(&Finding::Memory(memory.coverage)));
+    if memory.refusal == Some(io::ErrorKind::PermissionDenied) {
+        lines.push(
+            "could not read the resident pages of a process: permission denied; memory that it \
+             gave back counts as resident"
+                .to_owned(),
+        );
+    }
+    if memory.most_resident > memory.peak.saturating_add(memory.peak / 100) {
+        lines.push(format!(
+            "the kernel saw a peak of {} between two looks",
+            bytes(memory.most_resident)
+        ));
+    }
+    if memory.further_stacks > 0 {
+        lines.push(format!(
+            "{} page faults have no stack: there were too many distinct stacks",
+            HumanCount(memory.further_stacks)
+        ));
+    }
+    lines
+}

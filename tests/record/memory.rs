@@ -1,0 +1,238 @@
+//! Resident memory (`record --memory`), compared with the kernel's own figures, and with a program
+//! of functions that make known amounts resident.
+
+use std::io::Read;
+
+use rustix::process::Signal;
+
+use crate::support::{Folded, Here, Need, c, folded, has, needs, wait_until};
+
+const MIB: u64 = 1 << 20;
+
+/// Way of the fixture, its function, the kind of mapping, and the MiB that stay.
+const WAYS: [(&str, &str, &str, u64); 11] = [
+    ("malloc", "use_malloc", "[anon]", 32),
+    ("never", "never_touched", "[anon]", 0),
+    ("mmap", "use_mmap", "[anon]", 32),
+    ("zeros", "read_zeros", "[anon]", 0),
+    ("heap", "grow_heap", "[heap]", 16),
+    ("back", "give_back", "[anon]", 8),
+    ("threads", "use_arena", "[anon]", 32),
+    ("file", "read_file", "/memory.mapped", 16),
+    ("shared", "write_shared", "[shared memory]", 16),
+    ("populate", "[no fault seen]", "[anon]", 16),
+    ("huge", "use_huge", "[anon]", 32),
+];
+
+/// Records the fixture until it has done everything. Returns its resident bytes by the kernel.
+fn record(here: &Here, ways: &[&str]) -> u64 {
+    let recorder = here.rprof("record --memory --").arg(c("memory.c"));
+    let mut recorder = recorder.words(&ways.join(" ")).start();
+    let resident = resident_in(&recorder.line());
+    // The recorder stops before it passes the signal on.
+    recorder.signal(Signal::INT);
+    let run = recorder.end();
+    run.says("lost 0 samples");
+    resident
+}
+
+/// Returns the resident bytes in the fixture's last line.
+fn resident_in(line: &str) -> u64 {
+    let kib = line.strip_prefix("done ").expect("the fixture is done");
+    kib.parse::<u64>().expect("KiB") << 10
+}
+
+fn memory(here: &Here, options: &str) -> Folded {
+    folded(&here.rprof("collapse -q").words(options).ok())
+}
+
+/// Returns the bytes of stacks with this frame, in mappings of this kind.
+fn bytes(stacks: &Folded, kind: &str, frame: &str) -> u64 {
+    let is_there = |stack: &str| {
+        let mut frames = stack.split(';').skip(1);
+        frames.next().is_some_and(|first| first.ends_with(kind)) && frames.any(|one| one == frame)
+    };
+    let found = stacks.iter().filter(|(stack, _)| is_there(stack));
+    found.map(|(_, bytes)| bytes).sum()
+}
+
+fn all(stacks: &Folded) -> u64 {
+    stacks.values().sum()
+}
+
+/// Asserts an amount within 3 %, and what else a function needs.
+fn assert_near(what: &str, found: u64, mib: u64) {
+    let least = mib * MIB;
+    let most = least + mib * MIB / 33 + (64 << 10);
+    assert!(
+        (least..=most).contains(&found),
+        "{what}: {found} bytes instead of {mib} MiB"
+    );
+}
+
+/// Asserts that two amounts differ by 1 % at most.
+fn assert_equal(found: u64, kernel: u64) {
+    assert!(
+        found.abs_diff(kernel) * 100 <= kernel,
+        "{found} bytes instead of {kernel}"
+    );
+}
+
+/// Returns false if the kernel gives no huge pages on request.
+fn has_huge_pages() -> bool {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|setting| !setting.contains("[never]"))
+}
+
+#[test]
+fn each_way_to_use_memory_has_its_function_and_kind() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let ways = WAYS
+        .iter()
+        .filter(|way| way.0 != "huge" || has_huge_pages());
+    let ways: Vec<_> = ways.copied().collect();
+    let names: Vec<&str> = ways.iter().map(|way| way.0).collect();
+    let resident = record(&here, &names);
+    let stacks = memory(&here, "");
+    for (name, function, kind, mib) in ways {
+        assert_near(name, bytes(&stacks, kind, function), mib);
+    }
+    assert_equal(all(&stacks), resident);
+    assert!(
+        here.rprof("report")
+            .ok()
+            .out()
+            .contains("memory: stacks explain")
+    );
+}
+
+#[test]
+fn memory_of_a_fork_belongs_to_both_until_one_copies_it() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let resident = record(&here, &["fork"]);
+    let stacks = memory(&here, "");
+    assert_near(
+        "parent and child",
+        bytes(&stacks, "[anon]", "touch_before_fork"),
+        16 + 8,
+    );
+    assert_near("the child", bytes(&stacks, "[anon]", "copy_in_child"), 8);
+    assert_equal(all(&stacks), resident);
+}
+
+#[test]
+fn attached_processes_have_memory_from_before_the_recording() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let target = here.sh("exec \"$0\" late >out").arg(c("memory.c")).start();
+    let out = || std::fs::read_to_string(here.path("out")).unwrap_or_default();
+    wait_until("it waits", || out().contains("ready"));
+    let pid = target.pid().as_raw_nonzero();
+    // The command makes the target go on, once it is recorded.
+    let script = format!("kill -USR1 {pid}; until grep -q done out; do sleep 0.01; done");
+    let recorder = here.rprof("record --memory -p").arg(pid.to_string());
+    let run = recorder.words("-- sh -c").arg(script).ok();
+    run.says("resident before recording");
+    let out = out();
+    let resident = resident_in(out.lines().last().unwrap_or_default());
+    let stacks = memory(&here, "");
+    let before = bytes(&stacks, "[anon]", "[resident before recording]");
+    assert_near("before", before, 32);
+    assert_near("late", bytes(&stacks, "[anon]", "touch_late"), 16);
+    assert_equal(all(&stacks), resident);
+    target.signal(Signal::KILL);
+    target.end();
+}
+
+#[test]
+fn peak_and_all_touched_memory_are_moments_of_their_own() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    record(&here, &["peak"]);
+    let at = |moment: &str, function| bytes(&memory(&here, moment), "[anon]", function);
+    assert_eq!(at("", "rise"), 0);
+    assert_near("at the end", at("--at end", "touch_late"), 16);
+    assert_near("at the peak", at("--at peak", "rise"), 64);
+    assert_near("ever", at("--at ever", "rise"), 64);
+    assert_near("ever", at("--at ever", "touch_late"), 16);
+}
+
+#[test]
+fn pprof_has_the_sample_types_of_heap_profiles() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let resident = record(&here, &["malloc"]);
+    here.rprof("export -o memory.pb.gz").ok();
+    let file = std::fs::File::open(here.path("memory.pb.gz")).expect("a profile");
+    let mut text = Vec::new();
+    (flate2::read::GzDecoder::new(file).read_to_end(&mut text)).expect("gzip");
+    let text = String::from_utf8_lossy(&text).into_owned();
+    for name in ["inuse_space", "peak_space", "alloc_space", "bytes"] {
+        assert!(text.contains(name), "{name}");
+    }
+    let stacks = folded(
+        &here
+            .rprof("collapse -q memory.pb.gz --event inuse_space")
+            .ok(),
+    );
+    assert_equal(all(&stacks), resident);
+}
+
+#[test]
+fn a_leak_is_the_first_line_of_a_comparison() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    record(&here, &["malloc"]);
+    std::fs::rename(here.path("perf.data"), here.path("before.data")).expect("a recording");
+    record(&here, &["malloc", "mmap"]);
+    let diff = here.rprof("diff before.data perf.data").run().out();
+    let mut rows = (diff.lines()).skip_while(|line| !line.ends_with("function, object"));
+    let first = rows.nth(1);
+    assert!(
+        first.is_some_and(|line| line.contains("use_mmap")),
+        "{diff}"
+    );
+}
+
+#[test]
+fn bytes_have_binary_units_in_a_flame_graph() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    record(&here, &["malloc"]);
+    here.rprof("flamegraph -q -i perf.data -o memory.svg").ok();
+    let svg = std::fs::read_to_string(here.path("memory.svg")).expect("a picture");
+    let title = svg
+        .split("<title>")
+        .find(|title| title.starts_with("use_malloc"));
+    assert!(
+        title.is_some_and(|title| title.contains("32.") && title.contains("MiB")),
+        "{title:?}"
+    );
+    if has(Need::Perf) {
+        let report = here.perf("report --stdio -g none -i perf.data").run();
+        report.prints("of event 'resident-memory'");
+    }
+}
+
+#[test]
+fn flags_without_a_meaning_for_memory_are_refused() {
+    let here = Here::new();
+    for flags in [
+        "-e cycles",
+        "-F 99",
+        "-c 5",
+        "-a",
+        "-C 0",
+        "--off-cpu",
+        "--overwrite",
+    ] {
+        let run = here
+            .rprof("record --memory")
+            .words(flags)
+            .words("-- true")
+            .run();
+        run.exits(2).says("--memory");
+    }
+}
