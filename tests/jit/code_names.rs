@@ -467,3 +467,29 @@ fn stacks_through_jit_code_are_complete() {
         );
     }
 }
+
+/// Pids are used again, and the files of earlier processes stay in /tmp.
+#[test]
+fn a_perf_map_that_is_older_than_its_process_names_nothing() {
+    needs!(PerfEvents, Node);
+    let here = Here::new();
+    std::fs::write(here.path("hot.js"), NODE).unwrap();
+    let script = "echo $$ >pid
+        echo '0 ffffffffffff stale_function' >/tmp/perf-$$.map
+        touch -d \"$1\" /tmp/perf-$$.map
+        exec node hot.js";
+    let run = |keep: &str, age: &str| {
+        let record = format!("record -q -F 999 -g -e cpu-clock {keep} -- sh -c");
+        let record = here.rprof(&record).arg(script).arg("sh").arg(age);
+        record.ok();
+        let report = here.report("--no-by-language");
+        let pid = std::fs::read_to_string(here.path("pid")).unwrap();
+        std::fs::remove_file(format!("/tmp/perf-{}.map", pid.trim())).unwrap();
+        (report.only().rows.iter()).any(|row| row.symbol == "stale_function")
+    };
+    // Read while recording, and when reporting.
+    for keep in ["", "--keep none"] {
+        assert!(run(keep, "now"), "{keep}: the map is used");
+        assert!(!run(keep, "2 days ago"), "{keep}: the map is not used");
+    }
+}

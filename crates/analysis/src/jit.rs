@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_jit::jitdump::code_of;
@@ -15,6 +15,7 @@ use rprof_jit::{
     INTERPRETED, JitBytes, JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile,
     PerfMap, ProcessRoot, Refusal,
 };
+use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
 use rprof_records::{AttrFlags, BuildId, ProcessEvent};
@@ -28,7 +29,12 @@ const MONOTONIC: i32 = 1;
 const MAX_UNWINDING: u64 = 256 << 20;
 
 /// Updates the processes with JIT code. Events must be in time order.
-pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
+pub(crate) fn follow(processes: &mut JitProcesses, time: u64, event: &ProcessEvent<'_>) {
+    // Records at time 0 describe the state before the start.
+    let start = |processes: &mut JitProcesses, pid| match time {
+        0 => {}
+        _ => processes.handle_start(pid, time),
+    };
     match event {
         ProcessEvent::Mapped(m) if !m.kernel && m.executable => {
             processes.handle_mapped(m.pid, &m.path);
@@ -36,10 +42,25 @@ pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
         // A process found at the start of the recording may have called exec since its fork.
         ProcessEvent::Forked {
             pid, parent_pid, ..
-        } => processes.handle_fork(*pid, *parent_pid),
-        ProcessEvent::Executed { pid, .. } => processes.handle_exec(*pid),
+        } => {
+            processes.handle_fork(*pid, *parent_pid);
+            if pid != parent_pid {
+                start(processes, *pid);
+            }
+        }
+        ProcessEvent::Executed { pid, .. } => {
+            processes.handle_exec(*pid);
+            start(processes, *pid);
+        }
         _ => {}
     }
+}
+
+/// Times between which a process wrote its files, as far as known.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    begin: Option<SystemTime>,
+    end: Option<SystemTime>,
 }
 
 /// Id of a JIT function.
@@ -68,7 +89,12 @@ pub(crate) struct Runtimes<'a> {
     unwinding_budget: AtomicU64,
     warnings: Mutex<Vec<String>>,
     recording: &'a Path,
+    /// Clocks of the recording, if it has the time of day.
+    clocks: Option<ClockData>,
 }
+
+/// Inaccuracy of file times, and of the time of day in recordings.
+const CLOCK_ERROR: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -120,6 +146,7 @@ impl<'a> Runtimes<'a> {
             unwinding_budget: AtomicU64::new(MAX_UNWINDING),
             warnings: Mutex::default(),
             recording: data.path(),
+            clocks: data.features().clock_data(),
         }
     }
 
@@ -234,7 +261,7 @@ impl<'a> Runtimes<'a> {
         let recording = std::fs::metadata(self.recording).ok();
         let roots = ProcessRoot::candidates(pid, recording);
         self.processes.jitdumps(pid).iter().find_map(|path| {
-            let (_, bytes) = self.open(&roots, None, |_| path.clone())?;
+            let (_, bytes) = self.open(&roots, Limits::default(), |_| path.clone())?;
             code_of(&bytes, function, avma).ok().flatten()
         })
     }
@@ -345,32 +372,61 @@ impl<'a> Runtimes<'a> {
         let recording = std::fs::metadata(self.recording).ok();
         let end = recording.as_ref().and_then(|meta| meta.modified().ok());
         let roots = ProcessRoot::candidates(pid, recording);
+        let limits = Limits {
+            begin: self.started(pid),
+            end,
+        };
         if tables.dumps.is_empty() {
             for path in self.processes.jitdumps(pid) {
-                if let Some((path, bytes)) = self.open(&roots, None, |_| path.clone()) {
+                if let Some((path, bytes)) = self.open(&roots, Limits::default(), |_| path.clone())
+                {
                     tables.add_dump(&path, self.dump(&path, &bytes));
                 }
             }
         }
         if tables.maps.iter().all(|(_, map)| is_interpreted(map))
-            && let Some((path, bytes)) = self.open(&roots, end, ProcessRoot::perf_map_path)
+            && let Some((path, bytes)) = self.open(&roots, limits, ProcessRoot::perf_map_path)
         {
             tables.maps.push((0, self.map(&path, bytes)));
         }
     }
 
+    /// Returns the time of day of a process's last fork or exec in the recording, if known.
+    fn started(&self, pid: i32) -> Option<SystemTime> {
+        let time = self.processes.started(pid)?;
+        let since = Duration::from_nanos(self.clocks?.wall_time(time)?);
+        SystemTime::UNIX_EPOCH
+            .checked_add(since)?
+            .checked_sub(CLOCK_ERROR)
+    }
+
     /// Reads the first file that exists and passes the checks, and returns its path and contents.
-    /// Skips files created after `end`, because a later process may have reused the pid.
+    /// Skips files of earlier and later processes with the same pid.
     fn open(
         &self,
         roots: &[ProcessRoot],
-        end: Option<SystemTime>,
+        limits: Limits,
         path: impl Fn(&ProcessRoot) -> std::path::PathBuf,
     ) -> Option<(String, Vec<u8>)> {
         for root in roots {
             let path = path(root);
             let opened = root.open(&path);
-            if let (Ok(Some(file)), Some(end)) = (&opened, end)
+            let is_earlier = |file: &MapFile| {
+                limits
+                    .begin
+                    .is_some_and(|begin| file.was_written_before(begin))
+            };
+            if let Ok(Some(file)) = &opened
+                && is_earlier(file)
+            {
+                self.warn(format!(
+                    "{} was skipped: it is older than the process, so an earlier process with this \
+                     pid wrote it",
+                    path.display()
+                ));
+                continue;
+            }
+            if let (Ok(Some(file)), Some(end)) = (&opened, limits.end)
                 && file.is_younger_than(end)
             {
                 self.warn(format!(

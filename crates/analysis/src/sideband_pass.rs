@@ -261,7 +261,7 @@ impl<'a> Index<'a> {
             .map(|(time, _)| *time)
             .find(|time| *time > 0);
         for (time, event) in sideband {
-            jit::follow(&mut pass.jit_processes, &event);
+            jit::follow(&mut pass.jit_processes, time, &event);
             pass.builder.handle(time, &event);
         }
         let machine = RecordedMachine::of(data);

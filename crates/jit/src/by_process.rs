@@ -89,6 +89,8 @@ pub struct JitProcesses {
     /// By pid; empty for a process with JIT memory only.
     jitdumps: FxHashMap<i32, Vec<PathBuf>>,
     parents: FxHashMap<i32, i32>,
+    /// Time of the last fork or exec of a process.
+    started: FxHashMap<i32, u64>,
 }
 
 impl JitProcesses {
@@ -119,8 +121,20 @@ impl JitProcesses {
         self.parents.remove(&pid);
     }
 
+    /// Handles the time of a fork or an exec, in any unit. Older files belong to another process.
+    pub fn handle_start(&mut self, pid: i32, time: u64) {
+        self.started.insert(pid, time);
+    }
+
+    /// Returns the last time given to [`handle_start`](Self::handle_start).
+    #[must_use]
+    pub fn started(&self, pid: i32) -> Option<u64> {
+        self.started.get(&pid).copied()
+    }
+
     /// Forgets a process.
     pub fn forget(&mut self, pid: i32) {
+        self.started.remove(&pid);
         self.jitdumps.remove(&pid);
         self.parents.remove(&pid);
     }

@@ -5,7 +5,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rprof_image::{Credentials, FileView};
 use rprof_launch::procfs::Procfs;
@@ -20,7 +20,13 @@ pub struct ProcessRoot {
     /// Pid of the process in its own namespace.
     pub pid: i32,
     credentials: Option<Credentials>,
+    /// Start of the process, if known. Files that are older belong to an earlier process with the
+    /// same pid.
+    started: Option<SystemTime>,
 }
+
+/// Inaccuracy of the start of a process and of file times.
+const CLOCK_ERROR: Duration = Duration::from_secs(1);
 
 impl ProcessRoot {
     /// Reads the root of a live process from `/proc`. `None` if the process is gone.
@@ -33,6 +39,7 @@ impl ProcessRoot {
             live: Some(id),
             pid: inside.unwrap_or(pid),
             credentials: Credentials::of_process(&status),
+            started: start_time(pid),
         })
     }
 
@@ -43,6 +50,7 @@ impl ProcessRoot {
             live: None,
             pid,
             credentials: None,
+            started: None,
         }
     }
 
@@ -77,7 +85,8 @@ impl ProcessRoot {
         PathBuf::from(format!("/tmp/perf-{}.map", self.pid))
     }
 
-    /// Opens a file by its absolute path in the process's namespace. `None` if there is none.
+    /// Opens a file by its absolute path in the process's namespace. `None` if there is none, or
+    /// only one that was last written before the process started.
     ///
     /// # Errors
     /// [`Refusal`], if the file may not be read.
@@ -95,7 +104,14 @@ impl ProcessRoot {
             Some(_) => view.credentials().map(Credentials::user),
             None => self.credentials.as_ref().map(Credentials::user),
         };
-        MapFile::open(&view, path, owner.as_slice())
+        let file = MapFile::open(&view, path, owner.as_slice())?;
+        let is_earlier = |file: &MapFile| {
+            let limit = self
+                .started
+                .and_then(|started| started.checked_sub(CLOCK_ERROR));
+            limit.is_some_and(|limit| file.was_written_before(limit))
+        };
+        Ok(file.filter(|file| !is_earlier(file)))
     }
 }
 
@@ -117,7 +133,6 @@ fn start_time(pid: i32) -> Option<SystemTime> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::time::Duration;
 
     #[test]
     fn this_process_is_alive_and_started_a_while_ago() {
@@ -146,6 +161,22 @@ mod tests {
         assert_eq!(ProcessRoot::candidates(us, metadata()).len(), 1);
         old.as_file().set_modified(SystemTime::now()).unwrap();
         assert_eq!(ProcessRoot::candidates(us, metadata()).len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_is_older_than_the_process_is_not_its_own() {
+        let root = ProcessRoot::of_live(std::process::id() as i32).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(root.open(file.path()).unwrap().is_some());
+        let started = root.started.unwrap();
+        for (before, is_own) in [(0, true), (3600, false)] {
+            let written = started - Duration::from_secs(before);
+            file.as_file().set_modified(written).unwrap();
+            for root in [root.clone(), root.when_ended()] {
+                let opened = root.open(file.path()).unwrap();
+                assert_eq!(opened.is_some(), is_own, "{before} s before");
+            }
+        }
     }
 
     #[test]

@@ -99,6 +99,13 @@ impl MapFile {
         FileVersion::of(self.file.metadata())
     }
 
+    /// Returns true if the file was last written before `time`.
+    #[must_use]
+    pub fn was_written_before(&self, time: SystemTime) -> bool {
+        let modified = self.file.metadata().modified();
+        modified.is_ok_and(|modified| modified < time)
+    }
+
     /// Returns true if the file was created after `time`, and the file system records that.
     #[must_use]
     pub fn is_younger_than(&self, time: SystemTime) -> bool {

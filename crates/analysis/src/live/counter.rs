@@ -90,7 +90,8 @@ impl Counter {
     /// Updates the processes.
     fn follow(&mut self, event: &ProcessEvent<'_>) {
         let has_ended = self.map.handle(event);
-        crate::jit::follow(&mut self.jit, event);
+        // Live processes are asked for their start.
+        crate::jit::follow(&mut self.jit, 0, event);
         if let ProcessEvent::Ended { pid, .. } = event
             && has_ended
         {
