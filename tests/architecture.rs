@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Files that git may track.
-const MAX_TRACKED_FILES: usize = 2_050;
+const MAX_TRACKED_FILES: usize = 2_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

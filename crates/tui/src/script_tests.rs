@@ -103,15 +103,14 @@ fn waits_for_a_cpu_have_a_colour_of_their_own_in_the_flame_graph() {
 
 #[test]
 fn styles_are_the_reviewed_ones() {
+    let mut reviewed = Vec::new();
     for (name, script) in SCRIPTS {
         if !["functions", "search", "flame", "time_range", "tree_open"].contains(name) {
             continue;
         }
         let state = shown(script, 80, 24);
-        insta::assert_snapshot!(
-            format!("{name}_styles"),
-            styles(&screen(&state, Theme::default()))
-        );
+        let text = styles(&screen(&state, Theme::default()));
+        reviewed.push(format!("{name}\n====\n{text}"));
         let plain = Theme {
             colors: false,
             ascii: true,
@@ -129,6 +128,7 @@ fn styles_are_the_reviewed_ones() {
             assert!(is_ascii(cell.symbol()), "{:?}", cell.symbol());
         }
     }
+    insta::assert_snapshot!("styles", reviewed.join("\n"));
 }
 
 /// Self, total and samples on the screen equal the table of `report --format json`.

@@ -26,9 +26,10 @@ fn help_of_every_command_is_the_reviewed_text() {
         .map(|sub| sub.get_name().to_owned())
         .collect();
     assert!(names.len() > 10, "{names:?}");
-    for name in names {
-        insta::assert_snapshot!(name.as_str(), help(&name));
-    }
+    let texts = names
+        .iter()
+        .map(|name| format!("{name}\n====\n{}\n", help(name)));
+    insta::assert_snapshot!("commands", texts.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]

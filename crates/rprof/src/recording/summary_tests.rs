@@ -19,7 +19,10 @@ fn text(summary: &Summary) -> String {
 
 #[test]
 fn summary_of_a_clean_recording_is_two_lines() {
-    insta::assert_snapshot!(text(&plain()));
+    insta::assert_snapshot!(text(&plain()), @r#"
+    1,234 samples of cpu-clock in 1.500 s, in perf.data (120.56 KiB)
+    lost 0 samples
+    "#);
 }
 
 #[test]
@@ -40,7 +43,15 @@ fn summary_names_every_loss_with_its_remedy() {
         left_running: (10..20).collect(),
         ..plain()
     };
-    insta::assert_snapshot!(text(&summary));
+    insta::assert_snapshot!(text(&summary), @r#"
+    1,234 samples of cpu-clock in 1.500 s, in perf.data (120.56 KiB)
+    lost 1,005 samples (CPU 0: 1,000, CPU 3: 5): the disk or the CPU did not keep up; shares may be off. To lose fewer: -m 64M, -F 441 or --call-graph fp
+    the processor itself dropped 2 samples (CPU 1: 2); a lower -F or higher -c helps
+    lost 7 records of names and mappings: some frames will have no name
+    3 records are out of order in the file
+    skipped 64 bytes of a ring buffer that are not valid records; please report this
+    10 processes started by the command still run and are no longer recorded: 10, 11, 12, 13, 14, …
+    "#);
 }
 
 #[test]
@@ -106,9 +117,9 @@ fn summary_of_truncated_stacks_names_the_worst_images() {
         stacks: Some(stacks.clone()),
         ..plain()
     };
-    insta::assert_snapshot!(lines(&summary(&stacks), None)[2]);
+    insta::assert_snapshot!(lines(&summary(&stacks), None)[2], @r#"stacks: 99.99% reach their root"#);
     stacks.complete = 100_000;
-    insta::assert_snapshot!(lines(&summary(&stacks), None)[2]);
+    insta::assert_snapshot!(lines(&summary(&stacks), None)[2], @r#"stacks: 100% reach their root"#);
     stacks.complete = 60_000;
     let truncated = [
         (StackCause::NoUnwindInfo, "libbare.so", 30_000),
@@ -119,7 +130,12 @@ fn summary_of_truncated_stacks_names_the_worst_images() {
     for (cause, image, count) in truncated {
         stacks.truncated.insert((cause, image.into()), count);
     }
-    insta::assert_snapshot!(lines(&summary(&stacks), None)[2..].join("\n"));
+    insta::assert_snapshot!(lines(&summary(&stacks), None)[2..].join("\n"), @r#"
+    stacks: 60.00% reach their root
+      30.00% end in libbare.so: no unwind information; build it with unwind information or frame pointers
+      9.00% end in deep�[31m: deeper than the copied part of the stack
+      0.90% end in old: 32-bit ARM, which rprof does not unwind; --call-graph fp follows frame pointers
+    "#);
 }
 
 #[test]
@@ -129,7 +145,7 @@ fn summary_of_rotated_files_names_the_last() {
         samples: 1,
         ..plain()
     };
-    insta::assert_snapshot!(lines(&summary, None)[0]);
+    insta::assert_snapshot!(lines(&summary, None)[0], @r#"1 sample of cpu-clock in 1.500 s; 2 files are kept, the last is a.2 (120.56 KiB)"#);
 }
 
 #[test]
@@ -159,7 +175,13 @@ fn summary_without_samples_says_why() {
         why(450, 1, none, none),
         why(450_000, 500, None, none),
     ];
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    no samples: the target slept all the time, and used 0.450 ms of CPU time in 2.000 s
+    no samples: the target waited 1.990 s for a CPU, and used 0.450 ms of CPU time in 2.000 s
+    no samples: the target slept or waited for a CPU all the time, and used 0.450 ms of CPU time in 2.000 s
+    no samples: the target used 0.450 ms of CPU time in 0.001 s, with one sample per 1.0 ms; try a higher -F
+    no samples: the target used 450.000 ms of CPU time in 0.500 s, but none of it in the sampled code
+    "#);
 }
 
 #[test]
@@ -187,5 +209,10 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
         said(559, 560, 5400, 3, 4400, None),
         said(559, 560, 5400, 3, 4400, Some(Duration::from_secs(4))),
     ];
-    insta::assert_snapshot!(all.join("\n"));
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    samples cover 0.070 of 1.30 s of CPU time: most threads end within 1.0 ms, the time between two samples; `-F 20000` samples them, and so does -a
+    on CPU 0.560 s of 5.40 s: 0.040 s waiting for a CPU, 4.80 s asleep; `rprof record --off-cpu` shows where
+    on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU, 0.440 s asleep; other programs kept the CPUs busy
+    on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU (control group throttled for 4.00 s), 0.440 s asleep; a higher quota (`cpu.max`) lets it run
+    "#);
 }
