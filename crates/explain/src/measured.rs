@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rprof_export::names::CleanNames;
 use rprof_export::rows::percent;
-use rprof_profile::Profile;
 use rprof_profile::waits::is_of_waits;
+use rprof_profile::{Profile, WeightUnit};
 
 use crate::sentence::{Sentence, Topic};
 use crate::stacks::{share_text, time_text};
@@ -30,7 +30,15 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
     if let Some(event) = profile.main_event() {
         let samples = profile.events[event].samples;
         let names = CleanNames::new(profile);
-        let mut text = format!("{samples} samples of {}", names.event(event));
+        let is_memory = profile.events[event].unit == WeightUnit::Bytes;
+        let mut text = match is_memory {
+            true => format!(
+                "{:.1} MiB of {} in {samples} stacks",
+                profile.events[event].weight as f64 / f64::from(1 << 20),
+                names.event(event)
+            ),
+            false => format!("{samples} samples of {}", names.event(event)),
+        };
         if let Some((first, last)) = profile.time.filter(|(first, last)| last > first) {
             text += &format!(" in {}", time_text(last - first));
         }
@@ -38,7 +46,8 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
             let used = u64::try_from(time.used.as_nanos()).unwrap_or(u64::MAX);
             text += &format!("; the program used {} of CPU time", time_text(used));
         }
-        if samples < 100 {
+        // Memory is counted, not sampled.
+        if samples < 100 && !is_memory {
             text += ": too few for shares below 10%; record for longer, or with a higher -F";
         }
         add(text + ".", "header", 1000.0);

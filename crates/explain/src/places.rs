@@ -1,9 +1,11 @@
 //! Objects, functions and source lines with most of the time.
 
+use std::cmp::Reverse;
+
 use rprof_export::names::CleanNames;
 use rprof_export::rows::percent;
 use rprof_profile::{FunctionId, Line, ObjectId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::costs::Costs;
 use crate::sentence::{Sentence, Topic, quoted};
@@ -15,12 +17,17 @@ const MAX_FUNCTIONS: usize = 5;
 /// Share of a function that is worth a sentence, in percent.
 const WORTH: f64 = 5.0;
 
+/// Share from which a function says nothing about the rest, in percent.
+const ALMOST_ALL: f64 = 90.0;
+
 /// Share of a caller or line that stands for all, in percent.
 const MOST: f64 = 50.0;
 
 #[derive(Default)]
 struct Function {
     own: u64,
+    /// With callees.
+    total: u64,
     /// Own weight that no sentence about a kind of work covers.
     uncovered: u64,
     /// Own weight by line, and by the next outer function that the user wrote.
@@ -38,6 +45,12 @@ pub(crate) fn sentences(stacks: &Stacks<'_>, costs: &Costs) -> Vec<Sentence> {
         };
         let object = stacks.profile.function(leaf.function).object;
         *objects.entry(object).or_default() += entry.weight;
+        let mut seen = FxHashSet::default();
+        for id in frames.iter().map(|frame| stacks.function_of(*frame)) {
+            if seen.insert(id) {
+                functions.entry(id).or_default().total += entry.weight;
+            }
+        }
         let own = functions.entry(leaf.function).or_default();
         own.own += entry.weight;
         own.uncovered += if is_covered { 0 } else { entry.weight };
@@ -88,11 +101,37 @@ fn of_functions(stacks: &Stacks<'_>, functions: &FxHashMap<FunctionId, Function>
         .iter()
         .filter(|(_, function)| stacks.share(function.uncovered) >= WORTH)
         .collect();
-    rows.sort_by_cached_key(|(id, function)| (std::cmp::Reverse(function.own), stacks.name(**id)));
+    rows.sort_by_cached_key(|(id, function)| (Reverse(function.own), stacks.name(**id)));
     rows.truncate(MAX_FUNCTIONS);
+    if rows.is_empty() {
+        return of_totals(stacks, functions).into_iter().collect();
+    }
     rows.into_iter()
         .map(|(id, function)| of_function(stacks, *id, function))
         .collect()
+}
+
+/// Names the functions with most time in them and their callees, without those that have almost
+/// all: `main` says nothing.
+fn of_totals(stacks: &Stacks<'_>, functions: &FxHashMap<FunctionId, Function>) -> Option<Sentence> {
+    let is_wanted = |(id, function): &(&FunctionId, &Function)| {
+        let share = stacks.share(function.total);
+        (WORTH..ALMOST_ALL).contains(&share) && !stacks.is_library(**id)
+    };
+    let mut rows: Vec<(&FunctionId, &Function)> = functions.iter().filter(is_wanted).collect();
+    rows.sort_by_cached_key(|(id, function)| (Reverse(function.total), stacks.name(**id)));
+    let parts: Vec<String> = (rows.iter().take(4))
+        .map(|(id, function)| {
+            let share = share_text(stacks.share(function.total));
+            format!("{share} in {}", stacks.name(**id))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| Sentence {
+        topic: Topic::Where,
+        text: format!("{} with callees: {}.", of_all(stacks), parts.join(", ")),
+        command: "report --children".to_owned(),
+        importance: 60.0,
+    })
 }
 
 fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sentence {
@@ -133,7 +172,7 @@ fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sent
 
 /// Returns the entry with most weight; of equal ones the first by a key.
 fn most<T: Copy, K: Ord>(of: &FxHashMap<T, u64>, key: impl Fn(&T) -> K) -> Option<(T, u64)> {
-    let order = |(item, weight): &(&T, &u64)| (std::cmp::Reverse(**weight), key(item));
+    let order = |(item, weight): &(&T, &u64)| (Reverse(**weight), key(item));
     of.iter()
         .min_by_key(order)
         .map(|(item, weight)| (*item, *weight))

@@ -29,7 +29,8 @@ impl<'p> Stacks<'p> {
             event.weight > 0 && !is_of_waits(&event.name) && !is_of_wall_clock(&event.name)
         });
         let event = events.next()?.0;
-        let is_enough = profile.is_folded || profile.events[event].samples >= MIN_SAMPLES;
+        let is_exact = profile.is_folded || profile.events[event].unit == WeightUnit::Bytes;
+        let is_enough = is_exact || profile.events[event].samples >= MIN_SAMPLES;
         is_enough.then(|| Stacks::of(profile, event))
     }
 
@@ -60,6 +61,7 @@ impl<'p> Stacks<'p> {
         let event = &self.profile.events[self.event];
         match &event.unit {
             WeightUnit::Nanoseconds => "the CPU time".to_owned(),
+            WeightUnit::Bytes => "the memory".to_owned(),
             _ if self.profile.is_folded => "the samples".to_owned(),
             _ => format!("the {}", CleanNames::new(self.profile).event(self.event)),
         }
