@@ -1,3 +1,6 @@
+// A list of one range is meant.
+#![allow(clippy::single_range_in_vec_init)]
+
 use super::*;
 
 const PAGE: u64 = 4096;
