@@ -63,7 +63,7 @@ struct Node {
     lines: BTreeMap<u32, u64>,
 }
 
-/// What readers other than rprof ignore.
+/// Additional facts for rprof. Other readers ignore them.
 #[derive(Serialize)]
 struct Origin {
     event: String,

@@ -44,11 +44,11 @@ pub struct Found {
     pub unnamed: u32,
     /// True if the process memory could not be read, for example because the process has ended.
     pub is_unread: bool,
-    /// How early the next samples should be read.
+    /// Urgency of reading the next samples.
     pub urgency: Urgency,
 }
 
-/// How early samples should be read, because callers are in memory that changes.
+/// Urgency of reading samples: callers are in memory that changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// At any time: all is on the native stack.

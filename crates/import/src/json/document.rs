@@ -174,7 +174,7 @@ objects! {
         column: RowNumber = "columnNumber",
     }
 
-    /// What rprof adds to its own exports.
+    /// Additional facts in exports of rprof.
     struct Origin {
         event: String = "event",
         unit: String = "unit",

@@ -38,7 +38,8 @@ pub(super) struct Compiled {
     pub(super) verified_entry: u64,
     /// Return addresses that replace those of frames with invalid code.
     pub(super) deoptimization: [u64; 2],
-    /// Where such a frame keeps its return address, in bytes above the stack pointer.
+    /// Offset of the slot that keeps the return address of a frame with invalid code, in bytes above
+    /// the stack pointer.
     pub(super) original_pc: u64,
     /// False for the wrapper of a native method, which has no table of instructions.
     pub(super) is_bytecode: bool,

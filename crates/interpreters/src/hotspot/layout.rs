@@ -66,7 +66,7 @@ pub(super) struct MethodLayout {
     pub(super) symbol_body: u64,
 }
 
-/// Where the index of the source file's name lies.
+/// Location of the index of the source file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceFile {
     /// JDK 15 and later.

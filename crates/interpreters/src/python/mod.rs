@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sample, exact:  registers, C stack                      later:  heap
-//!     next instruction ------------------> code object: the function that runs
+//!     next instruction ------------------> code object: running function
 //!     current frame of each native frame -> frame -> its callers, if looks agree (`looks`)
 //! ```
 //!
@@ -10,19 +10,19 @@
 //! |---|---|
 //! | `image` | an image with the interpreter |
 //! | `layout` | offsets of each version |
-//! | `slots` | where the compiled interpreter keeps its variables, learned |
+//! | `slots` | learned locations of the compiled interpreter's variables |
 //! | `current` | the current Python frame of each native frame |
 //! | `live` | the frames of a thread during a read |
 //! | `snapshot` | memory read for one look |
 //! | `codes` | code objects and names |
 //! | `recent` | code objects that are probably read next |
-//! | `thread` | what is known of one thread |
+//! | `thread` | looks and learned locations of one thread |
 //! | `text` | strings |
 //! | `entries` | calls of native code into the interpreter |
 //! | `looking` | takes a look |
-//! | `looks` | which callers are believed |
+//! | `looks` | rules of belief in callers |
 //! | `parts` | the evidence for the frames of one native frame |
-//! | `pace` | how early samples should be read |
+//! | `pace` | urgency of reading samples |
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
 mod codes;

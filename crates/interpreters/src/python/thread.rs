@@ -1,4 +1,4 @@
-//! [`Thread`]: what is known of one thread.
+//! [`Thread`]: looks and learned locations of one thread.
 
 use super::current::{Finder, LearnedFrames};
 use super::layout::{FrameKind, Layout};

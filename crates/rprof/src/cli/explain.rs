@@ -6,10 +6,10 @@ use super::reading::InputArgs;
 
 /// Explains a recording in sentences, each with its number and the command that shows it.
 ///
-/// The text says what was measured and how far to trust it, where the time is, what kind of work it
-/// is (allocation, copying, page faults, system calls and others) and for which function, when a
-/// single thread ran, and what threads waited for. It is the same for the same recording. With two
-/// files it says what changed from the first to the second.
+/// The text reports the amount and quality of the samples, the places with most time, and kinds of
+/// work with the functions that they are done for: allocation, copying, page faults, system calls
+/// and others. It names phases of a single thread, and reasons of waits. The same recording gives
+/// the same text. With two files, the text reports the changes from the first to the second.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// Maximum number of words; the least important sentences are left out
