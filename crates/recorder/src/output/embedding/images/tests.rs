@@ -1,6 +1,11 @@
-use super::super::patience::PATIENCE;
-use super::*;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::{Child, Command};
+
+use super::super::patience::PATIENCE;
+use super::copying::*;
+use super::*;
 
 struct Sleeper {
     folder: tempfile::TempDir,

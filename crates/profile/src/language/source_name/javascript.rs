@@ -1,0 +1,84 @@
+//! Names of V8.
+
+use super::parts::{SourceName, with_number};
+use crate::language::Language;
+
+/// Prefixes of V8's code for JavaScript functions; `Script` and `Eval` are top-level code.
+const V8: [&str; 7] = [
+    "JS:",
+    "LazyCompile:",
+    "Function:",
+    "Script:",
+    "Eval:",
+    "Interpreter:",
+    "Baseline:",
+];
+
+/// V8's marks for interpreter, baseline compiler, and optimizing compilers.
+const TIERS: [char; 5] = ['~', '^', '+', '*', '-'];
+
+/// Prefixes of V8's generated code that is no function of the program.
+const V8_PLUMBING: [&str; 5] = [
+    "Builtin:",
+    "BytecodeHandler:",
+    "Handler:",
+    "Stub:",
+    "Trampoline:",
+];
+
+/// Returns true for generated code of V8 that is no function of the program.
+pub(super) fn is_plumbing(name: &str) -> bool {
+    V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Parses `JS:*NAME FILE:LINE:COLUMN`.
+pub(super) fn javascript(name: &str) -> Option<SourceName<'_>> {
+    let prefix = V8.iter().find(|prefix| name.starts_with(**prefix))?;
+    let rest = &name[prefix.len()..];
+    let unmarked = rest.trim_start_matches(TIERS);
+    // `JS::` is a namespace in C++. Interpreted functions have neither colon nor file there.
+    if unmarked.starts_with(':') {
+        return None;
+    }
+    let (own, place) = match place_start(unmarked) {
+        Some(at) => (&unmarked[..at], unmarked[at..].trim_start()),
+        None => (unmarked, ""),
+    };
+    let numbers = with_number(place).and_then(|(rest, column)| {
+        let (file, line) = with_number(rest)?;
+        Some((file, line, column))
+    });
+    let (file, line, column) = numbers.unwrap_or((place, 0, 0));
+    Some(SourceName {
+        language: Language::JavaScript,
+        name: own.trim_end(),
+        file,
+        line,
+        column,
+        is_of_code: unmarked.len() < rest.len() || *prefix != "JS:",
+    })
+}
+
+/// Returns the index of the space between the function's and V8's file name: before a path, a URL or
+/// a built-in module.
+pub fn v8_place(name: &str) -> Option<usize> {
+    let mut spaces = name.match_indices(' ').map(|(at, _)| at);
+    spaces.find(|at| *at > 0 && begins_file(&name[at + 1..]))
+}
+
+fn begins_file(text: &str) -> bool {
+    ["/", "file:", "node:"]
+        .iter()
+        .any(|start| text.starts_with(start))
+}
+
+/// Returns the index of the space before the file, or else of the last space before a line number.
+fn place_start(name: &str) -> Option<usize> {
+    if name.strip_prefix(' ').is_some_and(begins_file) {
+        return Some(0);
+    }
+    v8_place(name).or_else(|| {
+        with_number(name).and_then(|(rest, _)| with_number(rest))?;
+        name.rfind(' ')
+    })
+}
