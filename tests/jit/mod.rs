@@ -1,6 +1,7 @@
 //! JIT-compiled code.
 
 mod code_names;
+mod interpreters;
 mod java;
 mod java_methods;
 mod javascript;

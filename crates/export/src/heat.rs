@@ -13,9 +13,13 @@ use crate::rows::percent;
 const TOLD_FROM: f64 = 5.0;
 
 /// Main loops of interpreters, by function name, with the language whose functions can have names.
-static INTERPRETERS: [(&str, Option<Language>); 5] = [
+static INTERPRETERS: [(&str, Option<Language>); 8] = [
     ("_PyEval_EvalFrameDefault", Some(Language::Python)),
     ("vm_exec_core", None),
+    // It calls `vm_exec_core`, whose name stripped builds lack.
+    ("rb_vm_exec", None),
+    ("Rf_eval", None),
+    ("TclNRRunCallbacks", None),
     ("execute_ex", None),
     ("luaV_execute", None),
     ("Perl_runops_standard", None),

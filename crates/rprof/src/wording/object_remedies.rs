@@ -87,8 +87,26 @@ pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     }
 }
 
-/// Returns how to name the functions of an interpreter, by its object.
-pub(crate) fn of_interpreter(object: &str) -> Option<String> {
+/// Returns how to see the functions that an interpreter runs, by its main loop and its object.
+pub(crate) fn of_interpreter(function: &str, object: &str) -> Option<String> {
+    let remedy = match function {
+        "execute_ex" => {
+            "PHP 8 names them if OPcache compiles them: `php -d opcache.enable_cli=1 -d \
+             opcache.jit_buffer_size=64M -d opcache.jit=tracing -d opcache.jit_debug=16 …`."
+        }
+        "vm_exec_core" | "rb_vm_exec" => {
+            "Ruby 3.3 and later name compiled methods: `ruby --yjit --yjit-perf …`. rbspy shows \
+             those of other versions."
+        }
+        "Perl_runops_standard" => "Devel::NYTProf shows them: `perl -d:NYTProf …`.",
+        "Rf_eval" => "R's own profiler shows them: `Rprof()`.",
+        _ => return of_python(object),
+    };
+    Some(remedy.to_owned())
+}
+
+/// Returns how to name Python functions, by the program or library of the interpreter.
+pub(crate) fn of_python(object: &str) -> Option<String> {
     let base = object.rsplit('/').next().unwrap_or(object);
     let version = base
         .strip_prefix("lib")
@@ -120,11 +138,11 @@ mod tests {
 
     #[test]
     fn python_is_told_by_its_version() {
-        let of = |object| of_interpreter(object).unwrap_or_default();
+        let of = |object| of_interpreter("_PyEval_EvalFrameDefault", object).unwrap_or_default();
         assert!(of("/usr/lib/libpython3.11.so.1.0").ends_with("this is 3.11."));
         assert!(of("/usr/bin/python3.13").starts_with("Run it with `python3 -X perf`"));
         assert!(of("/usr/bin/python3").starts_with("Python 3.12 and later"));
-        assert_eq!(of_interpreter("/usr/bin/perl"), None);
+        assert_eq!(of_python("/usr/bin/perl"), None);
     }
 
     #[test]

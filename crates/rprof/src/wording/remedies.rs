@@ -183,8 +183,10 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
                 None => finding.to_string(),
             };
         }
-        Finding::Interpreter { object, .. } => {
-            return match object_remedies::of_interpreter(object) {
+        Finding::Interpreter {
+            function, object, ..
+        } => {
+            return match object_remedies::of_interpreter(function, object) {
                 Some(remedy) => format!("{}. {remedy}", finding.statement()),
                 None => finding.to_string(),
             };

@@ -39,7 +39,7 @@ fn note(proc: &Procfs, pid: u32) -> Option<String> {
     let runtime = names.iter().find_map(|name| Runtime::of_file(name));
     let python = names
         .iter()
-        .find_map(|name| object_remedies::of_interpreter(name));
+        .find_map(|name| object_remedies::of_python(name));
     let (what, remedy) = match runtime {
         // JVMs are asked later; other runtimes write no symbols.
         Some(runtime @ (Runtime::Node | Runtime::DotNet | Runtime::Erlang)) => (
