@@ -11,7 +11,6 @@
 
 mod support;
 
-mod agent;
 mod annotate;
 mod attach;
 mod cli;

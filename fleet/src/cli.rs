@@ -14,7 +14,7 @@ use rprof_fleet::profile::Root;
 
 /// Profiles of many hosts: top functions, flame graphs and comparisons, by SQL engines
 ///
-/// Reads the tables of `rprof agent` and `rprof export --format parquet` in a folder or a bucket.
+/// Reads the tables of `rprof-agent` and `rprof-agent export` in a folder or a bucket.
 #[derive(Parser)]
 #[command(name = "rprof-fleet", version, max_term_width = 100)]
 pub struct Cli {

@@ -126,7 +126,7 @@ impl Fleet {
             .all(|(_, files)| files.live.is_empty() && files.refused.is_empty())
         {
             return Err(FleetError::Nothing(format!(
-                "{} has no tables of that time: `rprof agent` and `rprof export --format parquet` write them",
+                "{} has no tables of that time: `rprof-agent` and `rprof-agent export` write them",
                 store.base()
             )));
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::requests::{SERVERS, recorded};
-use super::server::{Reply, Sent, Server};
+use super::requests::recorded;
 use crate::support::needs;
+use crate::support::server::{Reply, SERVERS, Sent, Server};
 
 #[test]
 fn nothing_is_lost_while_a_server_is_troubled() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use super::requests::recorded;
-use super::server::{Reply, Server, by_pyroscope};
+use crate::support::server::{Reply, Server, by_pyroscope};
 use crate::support::{Here, Running, c, needs, wait_until};
 
 fn follow(here: &Here, server: &Server) -> Running {

@@ -3,7 +3,5 @@
 
 mod failures;
 mod follow;
-pub(crate) mod requests;
-pub(crate) mod server;
+mod requests;
 mod tls;
-mod wire;

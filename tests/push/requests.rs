@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::server::{Reply, Request, Sent, Server, by_collector, by_parca, by_pyroscope};
+use crate::support::server::{Reply, SERVERS, Sent, Server, by_pyroscope};
 use crate::support::{Here, c, needs};
 
 pub(crate) fn recorded() -> Here {
@@ -10,16 +10,6 @@ pub(crate) fn recorded() -> Here {
     here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
     here
 }
-
-/// Parses a request as a server does. Panics where the server would reject it.
-pub(crate) type ReadRequest = fn(&Request) -> Sent;
-
-/// Kinds of servers, and their parsers.
-pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
-    ("pyroscope", by_pyroscope),
-    ("parca", by_parca),
-    ("otlp", by_collector),
-];
 
 #[test]
 fn every_server_gets_every_sample() {

@@ -20,6 +20,5 @@ mod profiles_of_others;
 mod script;
 mod shares;
 mod table;
-mod tables;
 mod tui;
 mod waits;

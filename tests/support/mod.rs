@@ -11,10 +11,12 @@ mod python;
 mod recording;
 mod report;
 mod run;
+pub(crate) mod server;
 mod shell;
 mod stats;
 mod tmux;
 mod wait;
+mod wire;
 mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};

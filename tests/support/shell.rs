@@ -59,7 +59,9 @@ impl Here {
     /// RPROF_RELEASE.
     pub(crate) fn rprof(&self, args: &str) -> Shell {
         let release = std::env::var_os("RPROF_RELEASE");
-        let rprof = self.command(release.unwrap_or_else(|| env!("CARGO_BIN_EXE_rprof").into()));
+        // Tests of other programs share this file.
+        let debug = || option_env!("CARGO_BIN_EXE_rprof").map(Into::into);
+        let rprof = self.command(release.or_else(debug).expect("a test of rprof"));
         // The user's home may contain perf's copies of these programs.
         rprof
             .env(

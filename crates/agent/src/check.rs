@@ -1,7 +1,8 @@
-//! Findings of `rprof agent check`.
+//! Findings of `rprof-agent check`.
 
 use std::collections::BTreeMap;
 
+use rprof_export::clean::clean;
 use rprof_fleet_table::rows::Identity;
 use rprof_launch::procfs::Procfs;
 use rprof_perf_event::{Capability, Limits};
@@ -94,4 +95,37 @@ pub fn workloads(config: &Config) -> Workloads {
         *workloads.entry(identity).or_default() += 1;
     }
     workloads
+}
+
+/// Formats findings and workloads for a terminal. Names have no control characters.
+pub fn text(findings: &[Finding], workloads: &Workloads) -> String {
+    let mut lines: Vec<String> = (findings.iter())
+        .map(|finding| {
+            let (state, words) = match &finding.result {
+                Ok(words) => ("ok", words),
+                Err(words) => ("FAILED", words),
+            };
+            format!("{state:<8}{}: {words}", finding.what)
+        })
+        .collect();
+    lines.extend([String::new(), "running processes by workload:".to_owned()]);
+    lines.extend(workloads.iter().map(|(identity, count)| {
+        let facts = [
+            ("version", &identity.version),
+            ("namespace", &identity.namespace),
+            ("pod", &identity.pod),
+            ("container", &identity.container_id),
+        ];
+        let facts = facts.iter().filter_map(|(name, value)| {
+            let value = value.as_ref()?;
+            Some(format!("  {name}={value}"))
+        });
+        format!(
+            "{count:>6}  {}{}",
+            identity.service,
+            facts.collect::<String>()
+        )
+    }));
+    let lines = lines.iter().map(|line| clean(line).into_owned() + "\n");
+    lines.collect()
 }

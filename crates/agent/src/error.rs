@@ -51,8 +51,8 @@ pub enum AgentError {
     },
     /// There is no status file.
     #[error(
-        "{} does not exist: no agent has run with this configuration; start one with `rprof agent \
-         --config`", path.display()
+        "{} does not exist: no agent has run with this configuration; start one with `rprof-agent \
+         --config FILE`", path.display()
     )]
     NoStatus {
         /// Path of the status file.

@@ -25,11 +25,12 @@
 //! | `sent` | [`Sent`](uploader::Sent): upload counters |
 //! | [`status`] | [`Status`](status::Status): status file of the agent |
 //! | [`metrics`] | the same as Prometheus text, on loopback |
-//! | [`check`] | checks of `rprof agent check` |
+//! | [`check`] | checks of `rprof-agent check` |
 //! | `log` | [`Log`]: messages of a running agent |
 //! | [`agent`] | the main loop |
 //!
-//! This crate does not print. It sends messages to a [`Log`].
+//! The library does not print: it sends messages to a [`Log`]. The program `rprof-agent` has the
+//! arguments and exit statuses.
 
 pub mod agent;
 pub mod analyst;

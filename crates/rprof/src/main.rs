@@ -37,7 +37,6 @@ fn main() -> ExitCode {
         Command::Collapse(args) => commands::collapse::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Push(args) => commands::push::run(&args),
-        Command::Agent(args) => commands::agent::run(&args),
         Command::Script(args) => commands::script::run(&args),
         Command::Header(args) => commands::header::run(&args),
         Command::List(args) => commands::list::run(&args),

@@ -1,4 +1,4 @@
-//! Folders written by `rprof agent`.
+//! Folders written by `rprof-agent`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rprof_testing::{Tether, needs, skip};
 
-use crate::support::{SUMS, Scene, finish, rprof};
+use crate::support::{NO_PROGRAMS, SUMS, Scene, finish, program};
 
 const QUESTIONS: [&str; 3] = [
     SUMS,
@@ -25,7 +25,7 @@ fn answers(scene: &Scene) -> Vec<String> {
 
 /// Runs an agent with this host name and windows of one second, until the folder has three more
 /// windows.
-fn record(rprof: &Path, scene: &Scene, host: &str) {
+fn record(program: &Path, scene: &Scene, host: &str) {
     let here = tempfile::tempdir().expect("a folder");
     let settings = here.path().join("agent.toml");
     let text = format!(
@@ -37,8 +37,8 @@ fn record(rprof: &Path, scene: &Scene, host: &str) {
     );
     fs::write(&settings, text).expect("written");
     let tether = Tether::new();
-    let mut command = Command::new(rprof);
-    command.args(["agent", "--config"]).arg(settings);
+    let mut command = Command::new(program);
+    command.arg("--config").arg(settings);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let count = || match scene.path().join("hosts").is_dir() {
         true => scene.files("hosts").len(),
@@ -78,13 +78,13 @@ fn age(scene: &Scene) {
 
 /// Records tables with two agents, if the agent is available.
 fn two_agents() -> Option<Scene> {
-    let Some(rprof) = rprof("agent") else {
-        skip("needs rprof with the feature agent: cargo build -p rprof --features agent, or RPROF");
+    let Some(agent) = program("rprof-agent") else {
+        skip(NO_PROGRAMS);
         return None;
     };
     let scene = Scene::empty();
-    record(&rprof, &scene, "web-1");
-    record(&rprof, &scene, "web-2");
+    record(&agent, &scene, "web-1");
+    record(&agent, &scene, "web-2");
     age(&scene);
     Some(scene)
 }

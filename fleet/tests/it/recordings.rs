@@ -1,11 +1,12 @@
 //! Recordings of real programs by `rprof`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use rprof_testing::{needs, skip};
 
-use crate::support::{Scene, finish, rprof};
+use crate::support::{NO_PROGRAMS, Scene, finish, program};
 
 /// Returns self and total by name, from a CSV report.
 fn sums(csv: &str) -> BTreeMap<String, (u64, u64)> {
@@ -34,11 +35,8 @@ fn sums(csv: &str) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn sums_are_those_of_the_report() {
     needs!(PerfEvents, Tool("gcc"));
-    let Some(rprof) = rprof("parquet") else {
-        skip(
-            "needs rprof with the feature parquet: cargo build -p rprof --features parquet, or RPROF",
-        );
-        return;
+    let (Some(rprof), Some(agent)) = (program("rprof"), program("rprof-agent")) else {
+        return skip(NO_PROGRAMS);
     };
     let here = tempfile::tempdir().expect("a folder");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/shares.c");
@@ -50,21 +48,18 @@ fn sums_are_those_of_the_report() {
     let scene = Scene::empty();
     let mut expected = BTreeMap::new();
     for host in ["a", "b"] {
-        let run = |words: &str| {
-            let mut command = Command::new(&rprof);
+        let run = |program: &Path, words: &str| {
+            let mut command = Command::new(program);
             command.current_dir(here.path()).args(words.split(' '));
             finish(&mut command).0
         };
-        run(&format!(
-            "record -q -F 997 -g -e cpu-clock:u -o {host}.data -- ./shares 0.3"
-        ));
-        run(&format!(
-            "export -q -i {host}.data --format parquet --service {host} -o {}",
-            scene.path().display()
-        ));
-        for (name, (own, total)) in sums(&run(&format!(
-            "report -q -i {host}.data --format csv --sort symbol"
-        ))) {
+        let record = format!("record -q -F 997 -g -e cpu-clock:u -o {host}.data -- ./shares 0.3");
+        run(&rprof, &record);
+        let folder = scene.path().display();
+        let export = format!("export -q {host}.data --service {host} -o {folder}");
+        run(&agent, &export);
+        let report = format!("report -q -i {host}.data --format csv --sort symbol");
+        for (name, (own, total)) in sums(&run(&rprof, &report)) {
             let sum: &mut (u64, u64) = expected.entry(name).or_default();
             *sum = (sum.0 + own, sum.1 + total);
         }

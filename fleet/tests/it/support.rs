@@ -91,16 +91,16 @@ pub fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Returns the path of `rprof`: `RPROF`, or the debug build of the workspace above (`cargo build
-/// --features FEATURE`). `None` if it lacks the feature, `parquet` or `agent`.
-pub fn rprof(feature: &str) -> Option<PathBuf> {
-    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/rprof");
-    let path = std::env::var_os("RPROF").map_or(PathBuf::from(built), PathBuf::from);
-    let words: &[&str] = match feature {
-        "agent" => &["agent", "check", "--config", "/nowhere"],
-        _ => &["export", "--format", "parquet", "-i", "/nowhere"],
-    };
-    let output = Command::new(&path).args(words).output().ok()?;
-    let (_, told) = texts(&output);
-    (!told.contains(&format!("--features {feature}"))).then_some(path)
+/// Returns the path of a program of the workspace above: `rprof` or `rprof-agent`, from the folder
+/// in RPROF_PROGRAMS or the debug build (`cargo build -p rprof -p rprof-agent`). `None` if it is
+/// not built.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug");
+    let folder = std::env::var_os("RPROF_PROGRAMS").map_or(PathBuf::from(built), PathBuf::from);
+    let path = folder.join(name);
+    path.is_file().then_some(path)
 }
+
+/// Reason for which a test without the programs is skipped.
+pub const NO_PROGRAMS: &str =
+    "needs rprof and rprof-agent: cargo build -p rprof -p rprof-agent, or RPROF_PROGRAMS";

@@ -12,7 +12,11 @@ pub(super) use options::{
 };
 
 /// Commands of perf and other profilers, with the answer; `FILE` is the recording.
-static COMMANDS: [(&str, &str); 31] = [
+static COMMANDS: [(&str, &str); 32] = [
+    (
+        "agent",
+        "`rprof-agent` is a program of its own: `cargo install --path crates/agent`",
+    ),
     (
         "archive",
         "`rprof record --keep all` embeds all programs in the recording; `rprof report --symfs DIR` reads copies of them",

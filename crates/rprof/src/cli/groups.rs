@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Compare", &["diff", "gate"]),
     ("Share", &["collapse", "export", "push"]),
-    ("Watch live", &["top", "agent"]),
+    ("Watch live", &["top"]),
     (
         "This machine",
         &["doctor", "list", "completions", "man", "help"],

@@ -21,7 +21,6 @@
 //! | `elsewhere` | commands and options of other tools, with their rprof equivalents |
 //! | `parsing` | arguments to [`Cli`], with forms that perf accepts and clap does not |
 
-mod agent;
 mod annotate;
 mod demo;
 mod diff;
@@ -53,9 +52,6 @@ mod top;
 mod values;
 mod waits;
 
-pub(crate) use agent::AgentArgs;
-#[cfg(feature = "agent")]
-pub(crate) use agent::{AgentAction, StatusFormat};
 pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
@@ -70,8 +66,8 @@ pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::{command, readers_of_profiles};
 pub(crate) use push::{AccessArgs, LimitArgs, PushArgs};
 pub(crate) use reading::{
-    CollapseArgs, Color, ExportArgs, ExportForm, FilterArgs, HeaderArgs, HeaderFormat, InputArgs,
-    LabelArg, ReportArgs, SampleFilterArgs, ScriptArgs, SortKey, TaskFilterArgs, WeightArg,
+    CollapseArgs, Color, ExportArgs, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, LabelArg,
+    ReportArgs, SampleFilterArgs, ScriptArgs, SortKey, TaskFilterArgs, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
@@ -118,8 +114,6 @@ pub(crate) enum Command {
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Push(Box<PushArgs>),
-    #[cfg_attr(not(feature = "agent"), command(hide = true))]
-    Agent(AgentArgs),
     Script(ScriptArgs),
     Header(HeaderArgs),
     List(ListArgs),

@@ -291,7 +291,7 @@ pub(crate) struct ExportArgs {
 
     /// Format to write [default: from the output's file name]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
-    pub(crate) format: Option<ExportForm>,
+    pub(crate) format: Option<&'static Format>,
 
     /// Sample labels, to group and filter by in pprof and OpenTelemetry; each label makes the file
     /// larger [default: thread]
@@ -308,14 +308,6 @@ pub(crate) struct ExportArgs {
     /// Time unit in folded stacks, for shorter numbers [default: ns]
     #[arg(long, help_heading = "Output", value_enum)]
     pub(crate) unit: Option<TimeUnit>,
-
-    /// Service name in Parquet rows [default: name of each process]
-    #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "NAME")]
-    pub(crate) service: Option<String>,
-
-    /// Service version in Parquet rows
-    #[arg(hide = !cfg!(feature = "parquet"), long, help_heading = "Output", value_name = "VERSION")]
-    pub(crate) service_version: Option<String>,
 
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -391,27 +383,15 @@ impl TimeUnit {
     }
 }
 
-/// Output format of `export`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ExportForm {
-    /// A file.
-    File(&'static Format),
-    /// A folder of tables.
-    Tables,
-}
-
-/// Accepts every format with more content than rows.
-fn export_format() -> impl TypedValueParser<Value = ExportForm> {
-    let values = (FORMATS
-        .iter()
-        .filter(|format| format.content != Content::Functions))
-    .map(|format| PossibleValue::new(format.name).help(format.help));
-    let tables = PossibleValue::new("parquet")
-        .help("A folder of Parquet tables for SQL over many hosts: docs/fleet.md")
-        .hide(!cfg!(feature = "parquet"));
-    PossibleValuesParser::new(values.chain([tables])).map(|name| match Format::by_name(&name) {
-        Some(format) => ExportForm::File(format),
-        None => ExportForm::Tables,
+/// Accepts every format with more content than rows. Parquet is the agent's.
+fn export_format() -> impl TypedValueParser<Value = &'static Format> {
+    let values = (FORMATS.iter())
+        .filter(|format| format.content != Content::Functions)
+        .map(|format| PossibleValue::new(format.name).help(format.help));
+    let tables = PossibleValue::new("parquet").hide(true);
+    PossibleValuesParser::new(values.chain([tables])).try_map(|name| {
+        let elsewhere = "`rprof-agent export RECORDING -o FOLDER` writes Parquet tables";
+        Format::by_name(&name).ok_or(elsewhere)
     })
 }
 

@@ -95,8 +95,6 @@ pub(super) const EVENTS: &[&str] = &[
 /// Commands with a manual page.
 pub(super) const COMMANDS: &[&str] = &[
     "record",
-    #[cfg(feature = "agent")]
-    "agent",
     "annotate",
     "report",
     "top",

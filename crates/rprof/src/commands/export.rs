@@ -7,8 +7,7 @@ use rprof_export::{Content, ExportOptions, Format, ReportOptions, RowOptions, fo
 use rprof_profile::{Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
-use crate::cli::{ExportArgs, ExportForm, LabelArg};
-use crate::commands::tables;
+use crate::cli::{ExportArgs, LabelArg};
 use crate::input::recordings::{Callee, read_merged, tell_others, warn};
 use crate::terminal::output::Output;
 use crate::terminal::progress::{CountedWriter, WorkLine};
@@ -31,15 +30,9 @@ const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
     let format = match args.format {
-        Some(ExportForm::File(format)) => format,
-        Some(ExportForm::Tables) => return tables::run(args),
+        Some(format) => format,
         None => by_suffix(&args.output)?,
     };
-    if args.service.is_some() || args.service_version.is_some() {
-        let message =
-            "--service and --service-version are for parquet; other formats have no services";
-        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
-    }
     if args.unit.is_some() && format.name != "folded" {
         let message = "--unit is for folded stacks; other formats have a unit of their own";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));

@@ -220,19 +220,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "agent",
-        &[
-            (
-                "Check the configuration and list the workloads, without sending anything:",
-                "rprof agent check --config /etc/rprof/agent.toml",
-            ),
-            (
-                "Run it in the background, and show its status:",
-                "rprof agent --config /etc/rprof/agent.toml &\nrprof agent status",
-            ),
-        ],
-    ),
-    (
         "script",
         &[(
             "All samples, for a program that reads the output of perf script:",

@@ -1,6 +1,5 @@
 //! Commands, one file or folder each, and parts that two of them share.
 
-pub(crate) mod agent;
 pub(crate) mod annotate;
 pub(crate) mod code_of_page;
 pub(crate) mod collapse;
@@ -22,7 +21,6 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod script;
 pub(crate) mod stat;
-pub(crate) mod tables;
 pub(crate) mod top;
 pub(crate) mod tui;
 pub(crate) mod tui_code;

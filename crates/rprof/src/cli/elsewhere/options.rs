@@ -109,6 +109,11 @@ static OPTIONS: &[Row] = &[
         Always,
     ),
     (
+        &["export"],
+        &["--service", "--service-version"],
+        Instead("`rprof-agent export --service NAME FILE -o FOLDER` writes Parquet tables"),
+    ),
+    (
         &["report", "script"],
         &["--header", "--header-only", "-I", "--show-info"],
         Instead("`rprof header -i FILE` shows the header"),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rustix::process::Signal;
 
-use super::support::Agent;
-use crate::push::server::{Reply, Server, by_pyroscope};
+use crate::agent::Agent;
+use crate::support::server::{Reply, Server, by_pyroscope};
 use crate::support::{needs, wait_until};
 
 #[test]

@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use super::support::Agent;
-use crate::push::server::Server;
+use crate::agent::{Agent, program};
+use crate::support::server::Server;
 use crate::support::{Need, c, has, needs, skip, wait_until};
 
 #[test]
@@ -173,9 +173,8 @@ fn settings_that_are_wrong_are_named() {
         .exits(2)
         .says("agent.toml")
         .says("raet");
-    agent
-        .here
-        .rprof("agent --config none.toml status")
+    program(&agent.here)
+        .words("--config none.toml status")
         .exits(2)
         .says("none.toml");
     if has(Need::Root) {

@@ -7,14 +7,20 @@ use serde_json::Value;
 
 use crate::support::{Here, Running, Shell, oracles, wait_until};
 
+/// Returns `rprof-agent`: this build, or the release build in RPROF_AGENT_RELEASE.
+pub(crate) fn program(here: &Here) -> Shell {
+    let release = std::env::var_os("RPROF_AGENT_RELEASE");
+    here.command(release.unwrap_or_else(|| env!("CARGO_BIN_EXE_rprof-agent").into()))
+}
+
 /// An agent with windows of one or a few seconds.
-pub(super) struct Agent {
-    pub(super) here: Here,
+pub(crate) struct Agent {
+    pub(crate) here: Here,
 }
 
 impl Agent {
     /// Writes the configuration. `to` is the rest of the file.
-    pub(super) fn new(window_seconds: u32, to: &str) -> Agent {
+    pub(crate) fn new(window_seconds: u32, to: &str) -> Agent {
         let here = Here::new();
         let spool = here.path("spool");
         let text = format!(
@@ -27,7 +33,7 @@ impl Agent {
     }
 
     /// Creates an agent that sends to a folder.
-    pub(super) fn into_folder(window_seconds: u32) -> Agent {
+    pub(crate) fn into_folder(window_seconds: u32) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let data = agent.here.path("data");
         agent.append(&format!("[[to]]\nkind = \"folder\"\npath = {data:?}\n"));
@@ -35,7 +41,7 @@ impl Agent {
     }
 
     /// Creates an agent that sends to a bucket on a server.
-    pub(super) fn into_bucket(window_seconds: u32, endpoint: &str) -> Agent {
+    pub(crate) fn into_bucket(window_seconds: u32, endpoint: &str) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let keys = agent.here.path("keys");
         fs::write(
@@ -49,26 +55,28 @@ impl Agent {
         agent
     }
 
-    pub(super) fn append(&self, text: &str) {
+    pub(crate) fn append(&self, text: &str) {
         let path = self.here.path("agent.toml");
         let all = fs::read_to_string(&path).expect("settings") + text;
         fs::write(path, all).expect("written");
     }
 
-    pub(super) fn command(&self, words: &str) -> Shell {
-        self.here.rprof("agent --config agent.toml").words(words)
+    pub(crate) fn command(&self, words: &str) -> Shell {
+        program(&self.here)
+            .words("--config agent.toml")
+            .words(words)
     }
 
-    pub(super) fn start(&self) -> Running {
+    pub(crate) fn start(&self) -> Running {
         self.command("").start()
     }
 
-    pub(super) fn status(&self) -> Option<Value> {
+    pub(crate) fn status(&self) -> Option<Value> {
         let text = fs::read_to_string(self.here.path("spool/status.json")).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    pub(super) fn wait_for_windows(&self, running: &Running, count: u64) {
+    pub(crate) fn wait_for_windows(&self, running: &Running, count: u64) {
         let pid = running.pid().as_raw_pid();
         wait_until("windows end", || {
             let status = self.status();
@@ -76,7 +84,7 @@ impl Agent {
         });
     }
 
-    pub(super) fn files(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn files(&self, folder: &str) -> Vec<String> {
         let root = self.here.path(folder);
         let mut folders = vec![root.clone()];
         let mut files = Vec::new();
@@ -98,7 +106,7 @@ impl Agent {
 
     /// Returns the rows of a query on the tables in a folder. `{samples}` and so on stand for the
     /// tables.
-    pub(super) fn query(&self, folder: &str, query: &str) -> Vec<Vec<Value>> {
+    pub(crate) fn query(&self, folder: &str, query: &str) -> Vec<Vec<Value>> {
         let mut query = query.to_owned();
         for table in [
             "samples",

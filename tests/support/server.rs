@@ -375,3 +375,13 @@ pub(crate) fn by_collector(request: &Request) -> Sent {
         strings,
     }
 }
+
+/// Parses a request as a server does. Panics where the server would reject it.
+pub(crate) type ReadRequest = fn(&Request) -> Sent;
+
+/// Kinds of servers, and their parsers.
+pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
+    ("pyroscope", by_pyroscope),
+    ("parca", by_parca),
+    ("otlp", by_collector),
+];

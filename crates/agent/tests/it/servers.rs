@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::support::Agent;
-use crate::push::requests::SERVERS;
-use crate::push::server::{Reply, Request, Server};
+use crate::agent::Agent;
+use crate::support::server::{Reply, Request, SERVERS, Server};
 use crate::support::{c, needs, wait_until};
 
 fn names(requests: &[Request]) -> Vec<String> {

@@ -1,0 +1,38 @@
+//! Signals that end the agent.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::{flag, low_level::pipe};
+
+/// The first SIGTERM, SIGINT or SIGHUP makes [`fd`](Self::fd) readable. The second ends the process
+/// at once.
+pub(crate) struct Signals(UnixStream);
+
+impl Signals {
+    /// Installs the handlers. Ignored signals stay ignored, as nohup(1) needs it.
+    pub(crate) fn listen() -> io::Result<Signals> {
+        let (wake, waker) = UnixStream::pair()?;
+        let second = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            if rprof_launch::signal_is_ignored(signal) {
+                continue;
+            }
+            // Handlers run in this order: the flag is checked before it is set.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&second))?;
+            flag::register(signal, Arc::clone(&second))?;
+            pipe::register(signal, waker.try_clone()?)?;
+        }
+        // A write beyond `ulimit -f` fails instead of ending the agent.
+        flag::register(SIGXFSZ, Arc::default())?;
+        Ok(Signals(wake))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
