@@ -23,11 +23,12 @@
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |
 //! | `found` | [`Found`]: the output |
-//! | `python` | CPython 3.8 to 3.13 |
+//! | `python` | CPython 3.8 to 3.14 |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
 //! | `v8` | Node.js 18, 20 and 22 |
 //! | `hotspot` | Java 11, 17 and 21 |
 //! | `snapshot` | process memory of one stack, read in rounds |
+//! | `watcher` | [`Watcher`]: looks at a thread between its samples |
 //!
 //! The crate makes no system calls, and knows no records and no files.
 //!
@@ -47,6 +48,7 @@ mod snapshot;
 mod stack;
 mod symbols;
 mod v8;
+mod watcher;
 
 pub use found::{
     Found, InterpretedFrame, JAVA_STUB, Names, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON,
@@ -57,3 +59,4 @@ pub use registry::runtimes_of;
 pub use runtime::{Interpreter, Runtime, RuntimeImage};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};
+pub use watcher::Watcher;

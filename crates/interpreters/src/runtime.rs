@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack};
+use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack, Watcher};
 
 /// A language runtime, as an image in a process.
 pub trait Runtime: Debug + Send + Sync {
@@ -47,6 +47,12 @@ pub trait Interpreter: Debug + Send {
 
     /// Called once if a perf map or a jitdump of the process names its generated code.
     fn handle_named_code(&mut self) {}
+
+    /// Returns a new watcher, which the caller may run on another thread. Without it, each sample
+    /// has reads of its own.
+    fn take_watcher(&mut self) -> Option<Box<dyn Watcher>> {
+        None
+    }
 
     /// Forgets a thread that has ended.
     fn forget_thread(&mut self, thread: u64) {

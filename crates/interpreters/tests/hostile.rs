@@ -118,7 +118,7 @@ proptest! {
         .map(|(name, svma, size)| (name, ImageSymbol { svma, size }))
         .into_iter()
         .collect();
-        for minor in 8..=13 {
+        for minor in 8..=14 {
             let name = format!("python3.{minor}");
             let mut images = runtimes_of(name.as_bytes());
             let image = images.find_map(|runtime| runtime.image(name.as_bytes(), &symbols));

@@ -16,13 +16,16 @@ const MAX_BYTECODE: u64 = 64 << 20;
 
 /// Age in nanoseconds from which a code object is expected to stay: one of a module or a class, not
 /// of an `exec`.
-const SETTLED: u64 = 250_000_000;
+pub(super) const SETTLED: u64 = 250_000_000;
 
 /// Validity in nanoseconds of the last proof of a settled code object.
 const FRESH: u64 = 50_000_000;
 
 /// Maximum number of references, which immortal objects have.
 const MAX_REFERENCES: u64 = u32::MAX as u64;
+
+/// The references in the first word of any object. 3.14 has flags above them.
+const REFERENCES: u64 = (1 << 48) - 1;
 
 /// `ob_type` of any object.
 pub(super) const TYPE: usize = 8;
@@ -105,6 +108,8 @@ struct Identity {
     frame_words: u64,
     /// The bytes object with the instructions.
     bytes: u64,
+    consts: u64,
+    version: u32,
 }
 
 impl Codes {
@@ -119,6 +124,11 @@ impl Codes {
             count: 0,
             time: 0,
         }
+    }
+
+    /// Uses other offsets from now on.
+    pub(super) const fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
     }
 
     /// Begins a sample of this time.
@@ -146,21 +156,24 @@ impl Codes {
             .collect()
     }
 
-    /// Takes in completed [`reads`](Self::reads), and reads the names of new code objects.
+    /// Takes in [`reads`](Self::reads) that were completed at a time, and reads the names of new
+    /// code objects.
     pub(super) fn take_in(
         &mut self,
         reads: &[MemoryRead],
+        time: u64,
         memory: &mut dyn ProcessMemory,
         names: &mut dyn Names,
     ) {
         let mut new = Vec::new();
-        let proven = memory.time().max(self.time);
+        // Without a clock, the reads are after the sample.
+        let proven = if time == 0 { self.time } else { time };
         for read in reads {
             let identity = self.identity(read);
             let known = self.known.get_mut(&read.address);
             match (known, identity) {
                 (Some(known), Some(identity)) if known.identity == identity => {
-                    known.proven = proven;
+                    known.proven = known.proven.max(proven);
                 }
                 (_, Some(identity)) => {
                     self.forget(read.address);
@@ -176,7 +189,7 @@ impl Codes {
 
     fn identity(&self, read: &MemoryRead) -> Option<Identity> {
         let layout = &self.layout.code;
-        let references = read.u64(0)?;
+        let references = read.u64(0)? & REFERENCES;
         // A freed object keeps its type, but has a link in place of its references.
         if read.u64(TYPE)? != self.code_type || !(1..=MAX_REFERENCES).contains(&references) {
             return None;
@@ -192,6 +205,8 @@ impl Codes {
                 Bytecode::Inside(_) => 0,
                 Bytecode::Object(at) => read.u64(at)?,
             },
+            consts: read.u64(layout.consts)?,
+            version: layout.version.map_or(Some(0), |at| read.u32(at))?,
         };
         Some(match layout.bytes {
             Bytecode::Inside(_) => identity,
@@ -222,7 +237,7 @@ impl Codes {
         memory: &mut dyn ProcessMemory,
         names: &mut dyn Names,
     ) {
-        let mut reads = Vec::with_capacity(3 * new.len());
+        let mut reads = Vec::with_capacity(4 * new.len());
         for (code, identity) in new {
             reads.push(MemoryRead::new(identity.name, TEXT_BYTES));
             reads.push(MemoryRead::new(identity.file, TEXT_BYTES));
@@ -231,16 +246,22 @@ impl Codes {
                 Bytecode::Object(_) => MemoryRead::new(identity.bytes, BYTES_DATA as usize),
             });
         }
+        // It may have been freed since the read that found it. Then its names are others.
+        reads.extend(
+            new.iter()
+                .map(|(code, _)| MemoryRead::new(*code, CODE_BYTES)),
+        );
         memory.read(&mut reads);
+        let again = reads.split_off(3 * new.len());
         // Strings that are longer, or that end shortly before unmapped memory.
-        let again = |read: &MemoryRead| match read.get() {
+        let missing = |read: &MemoryRead| match read.get() {
             Some(bytes) => missing_bytes(bytes),
             None => Some(96),
         };
         let is_text = |at: usize| at % 3 < 2;
         let mut longer: Vec<(usize, MemoryRead)> = (reads.iter().enumerate())
             .filter(|(at, read)| is_text(*at) && is_pointer(read.address))
-            .filter_map(|(at, read)| Some((at, MemoryRead::new(read.address, again(read)?))))
+            .filter_map(|(at, read)| Some((at, MemoryRead::new(read.address, missing(read)?))))
             .collect();
         if !longer.is_empty() {
             let mut second: Vec<MemoryRead> =
@@ -252,7 +273,11 @@ impl Codes {
                 }
             }
         }
-        for ((code, identity), read) in new.iter().zip(reads.as_chunks::<3>().0) {
+        let texts = reads.as_chunks::<3>().0.iter();
+        for ((code, identity), (read, again)) in new.iter().zip(texts.zip(&again)) {
+            if self.identity(again) != Some(*identity) {
+                continue;
+            }
             let [name, file, bytes] = read;
             let start = self.start(*code, identity);
             let len = match self.layout.code.bytes {
@@ -314,6 +339,10 @@ impl Codes {
     /// Returns the code object with this instruction pointer, if known: it may point behind the
     /// last instruction.
     pub(super) fn at(&self, instruction: u64) -> Option<u64> {
+        // Most words are no pointers.
+        if instruction.wrapping_sub(1 << 12) >= 1 << 52 || !instruction.is_multiple_of(2) {
+            return None;
+        }
         let (_, code) = self.ranges.range(..=instruction).next_back()?;
         let known = self.known.get(code)?;
         (instruction <= known.end).then_some(*code)
@@ -332,6 +361,12 @@ impl Codes {
     pub(super) fn is_proven(&self, code: u64) -> bool {
         let known = self.known.get(&code);
         known.is_some_and(|known| known.is_proven(self.time))
+    }
+
+    /// Returns true if the code object is proven for an earlier time.
+    pub(super) fn was_proven(&self, code: u64, time: u64) -> bool {
+        let known = self.known.get(&code);
+        known.is_some_and(|known| known.is_proven(time.min(self.time)))
     }
 
     /// Returns a number that no other code object has, also not a later one at the same address.

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::codes::{TYPE, is_pointer};
 use super::layout::{CODE_BYTES, FRAME_BYTES, FrameKind, Layout};
+use super::live::TAGS;
 use super::slots::{Learned, Location, Site, value, words};
 use crate::{MemoryRead, ProcessMemory, Stack};
 
@@ -136,7 +137,8 @@ impl Finder<'_, '_> {
         let mut starts: Vec<MemoryRead> = frames.iter().map(frame).collect();
         memory.read(&mut starts);
         let code = |start: &MemoryRead| {
-            MemoryRead::new(start.u64(self.layout.frame.code).unwrap_or(0), CODE_BYTES)
+            let code = start.u64(self.layout.frame.code).unwrap_or(0);
+            MemoryRead::new(code & !TAGS, CODE_BYTES)
         };
         let mut codes: Vec<MemoryRead> = starts.iter().map(code).collect();
         memory.read(&mut codes);
@@ -233,7 +235,7 @@ impl Finder<'_, '_> {
         }
         let mut codes: Vec<MemoryRead> = (reads.iter())
             .filter_map(|read| read.u64(layout.code))
-            .map(|code| MemoryRead::new(code, CODE_BYTES))
+            .map(|code| MemoryRead::new(code & !TAGS, CODE_BYTES))
             .collect();
         reads.retain(|read| read.u64(layout.code).is_some());
         memory.read(&mut codes);

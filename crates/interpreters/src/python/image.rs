@@ -17,6 +17,8 @@ pub(super) struct PythonImage {
     pub(super) code_type: u64,
     pub(super) frame_type: u64,
     pub(super) version: Option<u64>,
+    /// `_PyRuntime`, which begins with [the offsets](super::debug_offsets).
+    pub(super) runtime: Option<u64>,
     pub(super) learned: Mutex<LearnedFrames>,
 }
 

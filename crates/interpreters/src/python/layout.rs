@@ -29,6 +29,10 @@ pub(super) struct CodeLayout {
     pub(super) name: usize,
     pub(super) bytes: Bytecode,
     pub(super) frame_words: FrameWords,
+    /// `co_consts`: each code object has a tuple of its own.
+    pub(super) consts: usize,
+    /// `co_version`, a number that no other code object of the process has.
+    pub(super) version: Option<usize>,
 }
 
 /// Number of words of a frame in the data stack.
@@ -108,6 +112,8 @@ impl Layout {
                 name: 112,
                 bytes: Bytecode::Object(48),
                 frame_words: FrameWords::None,
+                consts: 56,
+                version: None,
             },
             frame: FrameLayout {
                 code: 32,
@@ -128,6 +134,8 @@ impl Layout {
                 name: 128,
                 bytes: Bytecode::Inside(192),
                 frame_words: FrameWords::Stored(76),
+                consts: 24,
+                version: Some(92),
             },
             frame: FrameLayout {
                 code: 0,
@@ -155,6 +163,7 @@ impl Layout {
                         stack: 68,
                         fixed: 9,
                     },
+                    version: None,
                     ..new.code
                 },
                 frame: FrameLayout {
@@ -180,6 +189,20 @@ impl Layout {
                 kind: FrameKind::Entries,
                 thread: 72,
                 return_generator: Some(35),
+                ..new
+            },
+            14 => Self {
+                code: CodeLayout {
+                    bytes: Bytecode::Inside(208),
+                    ..new.code
+                },
+                frame: FrameLayout {
+                    owner: Some(74),
+                    ..new.frame
+                },
+                kind: FrameKind::Entries,
+                thread: 72,
+                return_generator: Some(34),
                 ..new
             },
             _ => return None,

@@ -6,7 +6,7 @@ use super::current::EvalFrame;
 use super::layout::{FRAME_BYTES, FrameKind, Layout};
 use super::looks::Part;
 use super::snapshot::{Snapshot, ranges};
-use crate::MemoryRead;
+use crate::{MemoryRead, ProcessMemory};
 
 /// Maximum number of Python frames of one native frame.
 const MAX_CHAIN: usize = 4096;
@@ -31,6 +31,10 @@ const NEWER: u64 = 2048;
 
 /// Bytes below the sampled native frames that may belong to the native stack.
 const DEEPER: u64 = 64 << 10;
+
+/// Bits of the reference to the code object in 3.14 that are not part of its address
+/// (`_PyStackRef`). Before, they are 0.
+pub(super) const TAGS: u64 = 3;
 
 /// `FRAME_OWNED_BY_GENERATOR`
 const BY_GENERATOR: u8 = 1;
@@ -59,6 +63,9 @@ pub(super) struct Look {
     /// Innermost first. Empty if the thread moved during the read.
     pub(super) segments: Vec<Segment>,
     pub(super) snapshot: Snapshot,
+    /// Reads of code objects, and their time.
+    pub(super) proofs: Vec<MemoryRead>,
+    pub(super) proven: u64,
 }
 
 impl Look {
@@ -84,8 +91,8 @@ impl Look {
 
 /// Position of a thread's frames, as far as a sample tells.
 #[derive(Clone, Debug)]
-pub(super) struct Track<'a> {
-    pub(super) layout: &'a Layout,
+pub(super) struct Track {
+    pub(super) layout: Layout,
     /// Address of the thread state.
     pub(super) state: u64,
     /// Distance of each native frame's end from its `_PyCFrame`, or from the frame before its
@@ -99,17 +106,17 @@ pub(super) struct Track<'a> {
     native: Range<u64>,
 }
 
-impl<'a> Track<'a> {
+impl Track {
     pub(super) fn new(
-        layout: &'a Layout,
+        layout: &Layout,
         state: u64,
         below: u64,
         evals: &[EvalFrame],
-    ) -> Option<Track<'a>> {
+    ) -> Option<Self> {
         let (inner, outer) = (evals.first()?, evals.last()?);
         let start = inner.sp.saturating_sub(NEWER);
-        Some(Track {
-            layout,
+        Some(Self {
+            layout: *layout,
             state,
             below,
             cframes: (evals.iter())
@@ -157,6 +164,21 @@ impl<'a> Track<'a> {
         snapshot.u64(self.state.wrapping_add(self.layout.thread)) == Some(top)
     }
 
+    /// Returns the reads for the first steps to the current frame.
+    pub(super) fn start(&self, snapshot: &mut Snapshot, memory: &mut dyn ProcessMemory) {
+        let state = self.state.wrapping_add(self.layout.thread);
+        snapshot.read(vec![MemoryRead::new(state, 8)], memory);
+        let Some(top) = snapshot.u64(state) else {
+            return;
+        };
+        snapshot.read_near(top, memory);
+        if let FrameKind::CFrames { current, .. } = self.layout.kind
+            && let Some(frame) = snapshot.u64(top.wrapping_add(current))
+        {
+            snapshot.read_near(frame, memory);
+        }
+    }
+
     /// Returns the words that change when the thread runs another frame.
     pub(super) fn position(&self, snapshot: &Snapshot) -> Option<[u64; 3]> {
         let top = snapshot.u64(self.state.wrapping_add(self.layout.thread))?;
@@ -200,7 +222,7 @@ impl<'a> Track<'a> {
             else {
                 break;
             };
-            let chain = chain(self.layout, start, &self.native, left, snapshot, &mut word);
+            let chain = chain(&self.layout, start, &self.native, left, snapshot, &mut word);
             left = left.saturating_sub(chain.frames.len());
             let (native, outer) = match (chain.end, self.layout.kind) {
                 (Some(End::Marked(outer)), _) => (at, outer),
@@ -273,7 +295,7 @@ fn frame_at(layout: &Layout, address: u64, snapshot: &Snapshot) -> Option<FrameI
     Some(FrameInMemory {
         frame: LiveFrame {
             address,
-            code: word(layout.frame.code)?,
+            code: word(layout.frame.code)? & !TAGS,
             is_generator: owner == Some(&BY_GENERATOR),
         },
         previous: word(layout.frame.previous)?,
@@ -320,6 +342,8 @@ fn chain(
     let mut address = start;
     while chain.frames.len() < limit {
         if frame_at(layout, address, snapshot).is_none() {
+            // It may lie on two pages.
+            word(snapshot, address);
             word(snapshot, address.saturating_add(FRAME_BYTES as u64 - 8));
         }
         let Some(found) = frame_at(layout, address, snapshot) else {

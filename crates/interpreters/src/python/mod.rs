@@ -1,4 +1,4 @@
-//! CPython 3.8 to 3.13, without help by the interpreter.
+//! CPython 3.8 to 3.14, without help by the interpreter.
 //!
 //! ```text
 //!   sample, exact:  registers, C stack                      later:  heap
@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `image` | an image with the interpreter |
 //! | `layout` | offsets of each version |
+//! | `debug_offsets` | offsets that 3.13 and later state |
 //! | `slots` | learned locations of the compiled interpreter's variables |
 //! | `current` | the current Python frame of each native frame |
 //! | `live` | the frames of a thread during a read |
@@ -23,10 +24,12 @@
 //! | `looks` | rules of belief in callers |
 //! | `parts` | the evidence for the frames of one native frame |
 //! | `pace` | urgency of reading samples |
+//! | `watch` | looks between samples |
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
 mod codes;
 mod current;
+mod debug_offsets;
 mod entries;
 mod image;
 mod layout;
@@ -41,6 +44,7 @@ mod slots;
 mod snapshot;
 mod text;
 mod thread;
+mod watch;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -63,7 +67,12 @@ impl Runtime for Python {
     }
 
     fn wants_symbol(&self, name: &[u8]) -> bool {
-        let names: [&[u8]; 3] = [b"PyCode_Type", b"PyFrame_Type", b"Py_Version"];
+        let names: [&[u8]; 4] = [
+            b"PyCode_Type",
+            b"PyFrame_Type",
+            b"Py_Version",
+            b"_PyRuntime",
+        ];
         name.starts_with(EVAL.as_bytes()) || names.contains(&name)
     }
 
@@ -81,6 +90,7 @@ impl Runtime for Python {
             code_type: symbols.get("PyCode_Type")?.svma,
             frame_type: symbols.get("PyFrame_Type")?.svma,
             version: symbols.get("Py_Version").map(|symbol| symbol.svma),
+            runtime: symbols.get("_PyRuntime").map(|symbol| symbol.svma),
             learned: Mutex::default(),
         }))
     }

@@ -8,6 +8,9 @@ const MEMORY: u32 = 128;
 /// Share of stacks with gaps, in 1 of 65,536, up to which evidence is complete enough.
 const FEW: u32 = 65_536 / 25;
 
+/// The same for looks between samples, which cost less when they are rare.
+const SOME: u32 = 65_536 / 10;
+
 /// Looks at high urgency that a process may use at once.
 const CREDIT: u32 = 4096;
 
@@ -42,12 +45,17 @@ impl Pace {
         }
     }
 
+    /// Returns true if looks between samples should be frequent.
+    pub(super) const fn is_incomplete(&self) -> bool {
+        self.gaps > SOME && self.credit >= RELAXED
+    }
+
     /// Counts a sample, with or without a new look.
     pub(super) fn count(&mut self, is_new_look: bool, has_gap: bool) {
         if is_new_look {
             self.credit = match self.urgency() {
                 Urgency::High => self.credit.saturating_sub(RELAXED),
-                _ => (self.credit + 1).min(CREDIT * RELAXED),
+                Urgency::Relaxed | Urgency::None => (self.credit + 1).min(CREDIT * RELAXED),
             };
         }
         let gap = if has_gap { 65_536 / MEMORY } else { 0 };

@@ -3,7 +3,7 @@
 use super::codes::Codes;
 use super::current::{EvalFrame, LearnedFrames};
 use super::layout::{FrameKind, Layout};
-use super::live::{self, LiveFrame, Look, Segment};
+use super::live::{self, LiveFrame, Look};
 use super::looks::{Caller, Looks, Part, Place};
 use super::slots::{Location, Site, value, words};
 use super::snapshot::Snapshot;
@@ -107,9 +107,15 @@ pub(super) struct Judge<'a, 's> {
 
 impl Judge<'_, '_> {
     /// Adds a look: the frames of each native frame that it found.
-    pub(super) fn observe(&self, segments: &[Segment], looks: &mut Looks) {
-        for segment in segments {
-            if let Some((frame, callers)) = self.proven(&segment.frames).split_first() {
+    pub(super) fn observe(&self, look: &Look, looks: &mut Looks) {
+        let is_proven = |frame: &LiveFrame| self.codes.was_proven(frame.code, look.time);
+        for segment in &look.segments {
+            let frames = segment
+                .frames
+                .iter()
+                .filter(|_| segment.frames.iter().all(is_proven));
+            let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
+            if let Some((frame, callers)) = frames.split_first() {
                 let place = Place {
                     part: segment.part,
                     frame: *frame,

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::codes::{Codes, is_pointer};
 use super::current::{EvalFrame, Finder};
+use super::debug_offsets;
 use super::entries::EntrySites;
 use super::image::PythonImage;
 use super::layout::{FrameKind, Layout};
@@ -20,7 +21,7 @@ use super::slots::Site;
 use super::thread::{Thread, track};
 use crate::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack,
-    UNNAMED_PYTHON, Urgency,
+    UNNAMED_PYTHON, Urgency, Watcher,
 };
 
 /// Maximum number of threads with looks. At the limit all are forgotten.
@@ -47,6 +48,8 @@ pub(super) struct PythonProcess {
     recent: RecentCodes,
     pace: Pace,
     entries: EntrySites,
+    /// A watcher that was not yet taken.
+    watcher: Option<Box<dyn Watcher>>,
     /// True once the process has confirmed the version of the file name.
     is_right: Option<bool>,
     /// Code that sets up a frame, by stated address (SVMA).
@@ -65,25 +68,48 @@ impl PythonProcess {
             recent: RecentCodes::default(),
             pace: Pace::default(),
             entries: EntrySites::default(),
+            watcher: None,
             is_right: None,
             set_up: None,
         }
     }
 
-    /// Compares the version in memory with the file name, once it could be read.
+    /// Compares the version in memory with the file name, and takes in the stated offsets, once they
+    /// could be read.
     fn is_right(&mut self, memory: &mut dyn ProcessMemory) -> bool {
-        let Some(version) = self.image.version else {
-            return true;
-        };
         if self.is_right.is_none() {
-            let mut read = [MemoryRead::new(version.wrapping_add(self.bias), 4)];
-            memory.read(&mut read);
-            let number = read.first().and_then(|read| read.u32(0));
-            // `PY_VERSION_HEX`
-            self.is_right =
-                number.map(|number| number >> 16 == 0x300 | u32::from(self.image.minor));
+            self.is_right = self.check(memory);
         }
         self.is_right == Some(true)
+    }
+
+    fn check(&mut self, memory: &mut dyn ProcessMemory) -> Option<bool> {
+        let minor = self.image.minor;
+        if let Some(version) = self.image.version {
+            let mut read = [MemoryRead::new(version.wrapping_add(self.bias), 4)];
+            memory.read(&mut read);
+            // `PY_VERSION_HEX`
+            if read.first()?.u32(0)? >> 16 != 0x300 | u32::from(minor) {
+                return Some(false);
+            }
+        }
+        let stated = self
+            .image
+            .runtime
+            .filter(|_| debug_offsets::are_stated(minor));
+        if let Some(runtime) = stated {
+            let mut read = [MemoryRead::new(
+                runtime.wrapping_add(self.bias),
+                debug_offsets::LEN,
+            )];
+            memory.read(&mut read);
+            match debug_offsets::apply(&self.layout, minor, read.first()?.get()?) {
+                Some(layout) => self.layout = layout,
+                None => return Some(false),
+            }
+            self.codes.set_layout(self.layout);
+        }
+        Some(true)
     }
 
     /// Finds the end of the code that sets up a frame: the first jump through a table or register.
@@ -173,12 +199,16 @@ impl PythonProcess {
         }
     }
 
+    /// Proves code objects. If any is due, proves the recent ones as well, since another batch takes
+    /// as long.
     fn prove(&mut self, codes: &[u64], memory: &mut dyn ProcessMemory, names: &mut dyn Names) {
-        let mut reads = self.codes.reads(codes);
-        if !reads.is_empty() {
-            memory.read(&mut reads);
-            self.codes.take_in(&reads, memory, names);
+        if self.codes.reads(codes).is_empty() {
+            return;
         }
+        let codes: Vec<u64> = [codes, self.recent.get()].concat();
+        let mut reads = self.codes.reads(&codes);
+        memory.read(&mut reads);
+        (self.codes).take_in(&reads, memory.time(), memory, names);
     }
 }
 
@@ -203,13 +233,14 @@ impl Interpreter for PythonProcess {
             return;
         }
         let image = Arc::clone(&self.image);
-        if image.layout.kind != FrameKind::Objects {
+        let layout = self.layout;
+        if layout.kind != FrameKind::Objects {
             found.urgency = self.pace.urgency();
         }
         self.codes.begin_sample(stack.time);
         let mut learned = image.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let finder = Finder {
-            layout: &image.layout,
+            layout: &layout,
             stack,
             evals: &evals,
             code_type: image.code_type.wrapping_add(self.bias),
@@ -220,17 +251,35 @@ impl Interpreter for PythonProcess {
             self.threads.clear();
         }
         let mut thread = self.threads.remove(&stack.thread).unwrap_or_default();
-        let track = track(&image.layout, &finder, &learned, &mut thread, memory);
-        // Samples that arrive together share the look after the last of them. While evidence is
-        // missing, each has a look: the next one finds the thread elsewhere.
-        let is_new = track.is_none()
-            || thread.look.time < stack.time
-            || self.pace.urgency() == Urgency::High;
-        if is_new {
+        let track = track(&layout, &finder, &learned, &mut thread, memory);
+        let (earlier, mut is_new) = match &track {
+            Some(track) => {
+                let watcher = thread.watch(track, stack.time, self.pace.is_incomplete());
+                self.watcher = watcher.or(self.watcher.take());
+                thread.take_looks(stack.time)
+            }
+            None => (Vec::new(), false),
+        };
+        let is_watched = track.is_some() && thread.is_watched(stack.time);
+        if is_watched {
+            found.urgency = found.urgency.min(Urgency::Relaxed);
+            for look in earlier
+                .iter()
+                .chain([&thread.look].into_iter().filter(|_| is_new))
+            {
+                (self.codes).take_in(&look.proofs, look.proven, memory, names);
+            }
+        } else if track.is_none() || thread.look.time < stack.time || found.urgency == Urgency::High
+        {
+            // Samples that arrive together share the look after the last of them. While evidence is
+            // missing, each has a look: the next one finds the thread elsewhere.
+            is_new = true;
             let frames = current.iter().flatten().copied();
             let frames: Vec<u64> = frames.filter(|frame| is_pointer(*frame)).collect();
-            let codes = (&mut self.codes, &mut self.recent);
-            thread.look = look(&image.layout, track.as_ref(), &frames, codes, memory, names);
+            let proofs = self.codes.reads(self.recent.get());
+            let (look, proofs) = look(&layout, track.as_ref(), &frames, proofs, memory);
+            self.codes.take_in(&proofs, look.time, memory, names);
+            thread.look = look;
             if track.is_some() {
                 thread.check_state();
             }
@@ -241,7 +290,7 @@ impl Interpreter for PythonProcess {
             }
         }
         if is_new
-            && image.layout.kind == FrameKind::Entries
+            && layout.kind == FrameKind::Entries
             && let Some(segment) = thread.look.segments.first()
             && evals.first().map(|eval| eval.cfa) == Some(segment.part.native)
             && let Some(frame) = segment.frames.first()
@@ -249,7 +298,7 @@ impl Interpreter for PythonProcess {
             finder.learn_seen(frame.address, &mut learned);
         }
         let mut parts = parts(
-            &image.layout,
+            &layout,
             &evals,
             (&current, stack.time),
             &mut thread.look,
@@ -265,6 +314,9 @@ impl Interpreter for PythonProcess {
         );
         let codes = seen.map(|frame| frame.code);
         let codes = codes.chain(parts.iter().filter_map(|part| Some(part.in_memory?.code)));
+        let before = earlier.iter().flat_map(|look| &look.segments);
+        let before = before.flat_map(|segment| &segment.frames);
+        let codes = codes.chain(before.map(|frame| frame.code));
         self.prove(&codes.collect::<Vec<u64>>(), memory, names);
         for (at, part) in parts.iter_mut().enumerate() {
             let judge = self.judge(stack);
@@ -276,9 +328,12 @@ impl Interpreter for PythonProcess {
         }
         drop(learned);
         self.find_outermost(&mut parts, stack, is_new);
+        for look in &earlier {
+            self.judge(stack).observe(look, &mut thread.looks);
+        }
         if is_new {
             let judge = self.judge(stack);
-            judge.observe(&thread.look.segments, &mut thread.looks);
+            judge.observe(&thread.look, &mut thread.looks);
             for part in &parts {
                 judge.observe_outermost(part, &mut thread.looks);
             }
@@ -309,6 +364,10 @@ impl Interpreter for PythonProcess {
         self.recent.add(&codes);
         self.pace.count(is_new, found.gaps > 0);
         self.threads.insert(stack.thread, thread);
+    }
+
+    fn take_watcher(&mut self) -> Option<Box<dyn Watcher>> {
+        self.watcher.take()
     }
 
     fn forget_thread(&mut self, thread: u64) {

@@ -23,7 +23,7 @@ const MIN_CLEAR: u32 = 24;
 
 /// Number of observations after which a location is certain: of all sites, and of one.
 const ENOUGH: u32 = 400;
-const ENOUGH_AT_SITE: u32 = 96;
+const ENOUGH_AT_SITE: u32 = 32;
 
 /// Maximum number of call sites with own locations.
 const MAX_SITES: usize = 4096;

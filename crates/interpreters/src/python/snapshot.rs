@@ -1,5 +1,6 @@
 //! [`Snapshot`]: pieces of process memory, read for one look.
 
+use super::layout::FRAME_BYTES;
 use crate::{MemoryRead, ProcessMemory};
 
 /// Maximum number of further batches.
@@ -14,6 +15,10 @@ const ABOVE: u64 = 512;
 /// Bytes read below a frame when a stack has many frames.
 const FAR_BELOW: u64 = 16 << 10;
 
+/// Bytes below a frame, and in total, that are read if the reads are cheap.
+const NEAR_BELOW: u64 = 768;
+const NEAR: u64 = 1024;
+
 /// Maximum number of frames with a read of their surroundings in a batch.
 const MAX_FRAMES: usize = 64;
 
@@ -23,6 +28,8 @@ const PAGE: u64 = 4096;
 pub(super) struct Snapshot {
     pieces: Vec<MemoryRead>,
     batches: u32,
+    /// Time of the first batch, if known.
+    began: Option<u64>,
 }
 
 /// Returns reads of ranges of memory. No read crosses a page: unmapped memory may precede or follow
@@ -76,6 +83,35 @@ impl Snapshot {
         let mut reads = ranges(vec![range]);
         memory.read(&mut reads);
         self.add(reads);
+    }
+
+    /// Reads one more batch.
+    pub(super) fn read(&mut self, mut reads: Vec<MemoryRead>, memory: &mut dyn ProcessMemory) {
+        memory.read(&mut reads);
+        self.began = self.began.or(Some(memory.time()));
+        self.add(reads);
+    }
+
+    /// Returns the time of the first [`read`](Self::read).
+    pub(super) const fn began(&self) -> Option<u64> {
+        self.began
+    }
+
+    /// Reads the memory around a frame, but no page before it, which each takes a read. At the
+    /// limit nothing is read.
+    pub(super) fn read_near(&mut self, address: u64, memory: &mut dyn ProcessMemory) {
+        if self.batches >= MAX_BATCHES {
+            return;
+        }
+        self.batches += 1;
+        let start = address
+            .saturating_sub(NEAR_BELOW)
+            .max(address - address % PAGE);
+        let end = address.saturating_add(FRAME_BYTES as u64);
+        let above = start
+            .saturating_add(NEAR)
+            .min((start - start % PAGE).saturating_add(PAGE));
+        self.read(ranges(vec![(start, end.max(above))]), memory);
     }
 
     /// Returns true if no read has succeeded.

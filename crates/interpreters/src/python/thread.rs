@@ -5,13 +5,17 @@ use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
 use super::looks::Looks;
 use super::slots::Location;
-use crate::ProcessMemory;
+use super::watch::Watch;
+use crate::{ProcessMemory, Watcher};
 
 /// Maximum number of searches for the thread state.
 const MAX_SEARCHES: u32 = 512;
 
 /// Maximum number of looks without result in a row.
 const MAX_FAILED: u32 = 32;
+
+/// Nanoseconds after a look for which a sample needs none of its own.
+const WATCHED: u64 = 10_000_000;
 
 /// Knowledge of one thread.
 #[derive(Debug, Default)]
@@ -23,11 +27,62 @@ pub(super) struct Thread {
     searches: u32,
     /// Last look.
     pub(super) look: Look,
+    /// Looks between samples, once the state is known.
+    watch: Option<Watch>,
+    /// Time of the last look between samples.
+    watched: u64,
     /// Number of looks without result in a row.
     failed: u32,
 }
 
 impl Thread {
+    /// Has looks taken for a sample at this time. Returns a new watcher.
+    pub(super) fn watch(
+        &mut self,
+        track: &Track,
+        time: u64,
+        is_incomplete: bool,
+    ) -> Option<Box<dyn Watcher>> {
+        match &self.watch {
+            Some(watch) => {
+                watch.handle_sample(track.clone(), time, is_incomplete);
+                None
+            }
+            None => {
+                let (watch, watcher) = Watch::new(track.clone(), time);
+                self.watch = Some(watch);
+                Some(watcher)
+            }
+        }
+    }
+
+    /// Returns the looks that were taken since the last sample and before this one. The first one
+    /// since this one becomes the current look; then the second value is true.
+    pub(super) fn take_looks(&mut self, time: u64) -> (Vec<Look>, bool) {
+        if self.look.time >= time {
+            return (Vec::new(), false);
+        }
+        let Some(watch) = &self.watch else {
+            return (Vec::new(), false);
+        };
+        let (earlier, next) = watch.take(time);
+        self.watched = earlier.last().map_or(self.watched, |look| look.time);
+        let is_new = next.is_some();
+        if let Some(next) = next {
+            self.watched = next.time;
+            self.look = next;
+        } else if self.is_watched(time) {
+            // The next sample may have one.
+            self.look = Look::default();
+        }
+        (earlier, is_new)
+    }
+
+    /// Returns true if the thread was watched shortly before a time.
+    pub(super) const fn is_watched(&self, time: u64) -> bool {
+        time.saturating_sub(self.watched) < WATCHED
+    }
+
     /// Forgets a thread state after many looks without result: it was another object.
     pub(super) fn check_state(&mut self) {
         self.failed = match self.look.segments.is_empty() {
@@ -35,20 +90,20 @@ impl Thread {
             false => 0,
         };
         if self.failed >= MAX_FAILED {
-            (self.state, self.failed) = (None, 0);
+            (self.state, self.failed, self.watch) = (None, 0, None);
         }
     }
 }
 
 /// Returns the thread's position, once its state is known. Before 3.11 each native frame has its
 /// own frame object, and there is nothing to follow.
-pub(super) fn track<'a>(
-    layout: &'a Layout,
+pub(super) fn track(
+    layout: &Layout,
     finder: &Finder<'_, '_>,
     learned: &LearnedFrames,
     thread: &mut Thread,
     memory: &mut dyn ProcessMemory,
-) -> Option<Track<'a>> {
+) -> Option<Track> {
     let inner = finder.evals.first()?;
     let cframe = learned.cframe_of(inner);
     let below = match layout.kind {

@@ -19,9 +19,10 @@ use rprof_unwind::{Frame, FrameKind, Memory, Registers};
 use rustc_hash::FxHashMap;
 
 use super::deferred_sample::MAX_FRAMES;
-use super::process_memory::ProcessMemories;
+use super::process_memory::{ProcessMemories, fitting};
 use super::tables::Tables;
 use super::tally::InterpretedTally;
+use super::watchers::Watchers;
 use crate::mapped_files::file_name;
 
 /// Maximum number of images of a process that may contain a runtime.
@@ -30,13 +31,10 @@ const MAX_IMAGES: usize = 4;
 /// Maximum number of read batches per stack.
 const MAX_BATCHES: u32 = 64;
 
-/// Maximum number of reads, and of bytes, in a batch.
-const MAX_READS: usize = 512;
-const MAX_BYTES: usize = 256 << 10;
-
 #[derive(Debug)]
 pub(crate) struct Interpreters {
     names: InterpretedNames,
+    watchers: Watchers,
     processes: FxHashMap<Pid, WatchedProcess>,
     /// Processes without their mapping record.
     unannounced: Vec<Pid>,
@@ -83,6 +81,7 @@ impl Interpreters {
     pub(super) fn new(names: InterpretedNames) -> Interpreters {
         Interpreters {
             names,
+            watchers: Watchers::default(),
             processes: FxHashMap::default(),
             unannounced: Vec::new(),
             registers: Vec::new(),
@@ -201,6 +200,11 @@ impl Interpreters {
         };
         let mut names = Addresses(&self.names);
         interpreter.read(&stack, &mut memory, &mut names, &mut self.found);
+        let watcher = interpreter.take_watcher();
+        if let Some((watcher, memory)) = watcher.zip(sources.memory.file(sample.pid)) {
+            self.watchers.add(watcher, memory);
+        }
+        self.watchers.handle_sample();
         // A record has no room for more.
         let room = MAX_FRAMES.saturating_sub(sample.frames.len());
         self.found.frames.truncate(room);
@@ -297,12 +301,8 @@ impl ProcessMemory for LiveMemory<'_> {
             return;
         };
         self.batches_left = left;
-        let mut bytes = 0;
-        let fits = |read: &&mut MemoryRead| {
-            bytes += read.bytes.len();
-            bytes <= MAX_BYTES
-        };
-        let mut batch: Vec<_> = reads.iter_mut().take(MAX_READS).take_while(fits).collect();
+        let fits = fitting(reads);
+        let batch = reads.get_mut(..fits).unwrap_or_default();
         let taken = batch.iter_mut().map(|read| MemoryRead {
             address: read.address,
             bytes: std::mem::take(&mut read.bytes),
@@ -311,7 +311,7 @@ impl ProcessMemory for LiveMemory<'_> {
         if let Ok(Some(done)) = self.memory.read_batch(self.pid, taken.collect()) {
             (self.time, self.duration) = (done.began, done.duration);
             for (read, done) in batch.iter_mut().zip(done.reads) {
-                **read = done;
+                *read = done;
             }
         }
     }

@@ -23,6 +23,7 @@ mod sleepers;
 mod tables;
 mod tally;
 mod vfork;
+mod watchers;
 mod work;
 
 pub(crate) use sleepers::SleepingStack;

@@ -180,6 +180,28 @@ fn are_together(one: &MemoryRead, next: &MemoryRead) -> bool {
     }
 }
 
+/// Maximum number of reads, and of bytes, in a batch of an interpreter.
+const MAX_READS: usize = 512;
+const MAX_BYTES: usize = 256 << 10;
+
+/// Returns the number of reads at the beginning of a batch that fit its limits.
+pub(super) fn fitting(reads: &[MemoryRead]) -> usize {
+    let mut bytes = 0;
+    let fits = |read: &&MemoryRead| {
+        bytes += read.bytes.len();
+        bytes <= MAX_BYTES
+    };
+    reads.iter().take(MAX_READS).take_while(fits).count()
+}
+
+/// Makes the reads of a batch on the calling thread, which may hang.
+pub(super) fn read_reads(file: &File, reads: &mut [MemoryRead]) {
+    let mut bytes = Vec::new();
+    for reads in reads.chunk_by_mut(are_together) {
+        read_together(file, reads, &mut bytes);
+    }
+}
+
 /// Makes reads that [are together](are_together) with one call.
 fn read_together(file: &File, reads: &mut [MemoryRead], bytes: &mut Vec<u8>) {
     if let [read] = reads {
@@ -251,6 +273,11 @@ impl ProcessMemories {
             }
         }
         Ok(open.first().and_then(|(_, process)| process.clone()))
+    }
+
+    /// Returns the memory of a process as a file, whose reads may hang. `None` if it cannot be read.
+    pub(super) fn file(&self, pid: Pid) -> Option<Arc<File>> {
+        Some(self.of(pid).ok()??.file)
     }
 
     pub(crate) fn at(&self, time: u64) {
@@ -356,10 +383,7 @@ impl ProcessMemories {
         let file = Arc::clone(&process.file);
         let read = move || {
             let began = rprof_sampler::monotonic_ns();
-            let mut bytes = Vec::new();
-            for reads in reads.chunk_by_mut(are_together) {
-                read_together(&file, reads, &mut bytes);
-            }
+            read_reads(&file, &mut reads);
             CompletedBatch {
                 reads,
                 began,
