@@ -24,6 +24,7 @@
 //! | `memory` | [`ProcessMemory`]: batches of reads |
 //! | `found` | [`Found`]: the output |
 //! | `python` | CPython 3.8 to 3.14 |
+//! | `split` | parts of a function without symbols |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
 //! | `v8` | Node.js 18, 20 and 22 |
 //! | `hotspot` | Java 11, 17 and 21 |
@@ -45,6 +46,7 @@ mod python;
 mod registry;
 mod runtime;
 mod snapshot;
+mod split;
 mod stack;
 mod symbols;
 mod v8;

@@ -19,6 +19,11 @@ pub trait Runtime: Debug + Send + Sync {
         false
     }
 
+    /// Returns the name of a function whose parts are [needed](ImageSymbols::find_parts).
+    fn split_function(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the runtime in an image with these symbols and this file name. `None` if the image
     /// does not contain the runtime, or a version that is not supported.
     fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>>;

@@ -1,9 +1,13 @@
 //! [`ImageSymbols`]: the symbols of an image that a runtime needs.
 
+use std::ops::Range;
+
 use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadRef};
 use rustc_hash::FxHashMap;
+
+use crate::split::split_parts;
 
 /// Maximum number of symbols kept.
 const MAX_SYMBOLS: usize = 1 << 16;
@@ -21,6 +25,7 @@ pub struct ImageSymbol {
 #[derive(Clone, Debug, Default)]
 pub struct ImageSymbols {
     by_name: FxHashMap<Box<[u8]>, ImageSymbol>,
+    parts: Vec<Range<u64>>,
 }
 
 impl ImageSymbols {
@@ -67,6 +72,26 @@ impl ImageSymbols {
         symbols
     }
 
+    /// Finds the parts of a function that the compiler split off, and that have no symbol because
+    /// the image is stripped. Reads the whole file.
+    pub fn find_parts<'data, R: ReadRef<'data>>(&mut self, file: R, name: &str) {
+        let is_part = |part: &[u8]| part.starts_with(name.as_bytes()) && part.len() > name.len();
+        if self.by_name.keys().any(|part| is_part(part)) {
+            return;
+        }
+        let bytes = file.len().and_then(|len| file.read_bytes_at(0, len));
+        if let (Some(function), Ok(bytes)) = (self.get(name), bytes) {
+            let end = function.svma.saturating_add(function.size);
+            self.parts = split_parts(bytes, &(function.svma..end));
+        }
+    }
+
+    /// Returns the stated addresses (SVMA) of the [found parts](Self::find_parts).
+    #[must_use]
+    pub fn parts(&self) -> &[Range<u64>] {
+        &self.parts
+    }
+
     /// Returns a symbol by name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<ImageSymbol> {
@@ -98,6 +123,7 @@ impl<'n> FromIterator<(&'n str, ImageSymbol)> for ImageSymbols {
         let own = |(name, symbol): (&str, ImageSymbol)| (name.as_bytes().into(), symbol);
         Self {
             by_name: symbols.into_iter().map(own).collect(),
+            parts: Vec::new(),
         }
     }
 }

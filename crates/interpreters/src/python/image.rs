@@ -19,6 +19,8 @@ pub(super) struct PythonImage {
     pub(super) version: Option<u64>,
     /// `_PyRuntime`, which begins with [the offsets](super::debug_offsets).
     pub(super) runtime: Option<u64>,
+    /// Code that sets up a frame, if the compiler has split off the rest.
+    pub(super) set_up: Option<Range<u64>>,
     pub(super) learned: Mutex<LearnedFrames>,
 }
 

@@ -76,12 +76,19 @@ impl Runtime for Python {
         name.starts_with(EVAL.as_bytes()) || names.contains(&name)
     }
 
+    fn split_function(&self) -> Option<&'static str> {
+        Some(EVAL)
+    }
+
     fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>> {
         let minor = minor_version(name)?;
         let evals = (symbols.iter())
             .filter(|(name, symbol)| is_eval(name) && symbol.size > 0)
             .map(|(_, symbol)| symbol.svma..symbol.svma.saturating_add(symbol.size));
-        let evals: Vec<Range<u64>> = evals.collect();
+        let mut evals: Vec<Range<u64>> = evals.collect();
+        let is_split = !symbols.parts().is_empty();
+        let set_up = evals.first().filter(|_| is_split).cloned();
+        evals.extend_from_slice(symbols.parts());
         Some(Arc::new(PythonImage {
             layout: Layout::of(minor)?,
             minor,
@@ -91,6 +98,7 @@ impl Runtime for Python {
             frame_type: symbols.get("PyFrame_Type")?.svma,
             version: symbols.get("Py_Version").map(|symbol| symbol.svma),
             runtime: symbols.get("_PyRuntime").map(|symbol| symbol.svma),
+            set_up,
             learned: Mutex::default(),
         }))
     }

@@ -61,7 +61,6 @@ impl PythonProcess {
         let codes = Codes::new(image.layout, image.code_type.wrapping_add(bias));
         Self {
             layout: image.layout,
-            image,
             bias,
             codes,
             threads: FxHashMap::default(),
@@ -70,7 +69,8 @@ impl PythonProcess {
             entries: EntrySites::default(),
             watcher: None,
             is_right: None,
-            set_up: None,
+            set_up: image.set_up.clone(),
+            image,
         }
     }
 

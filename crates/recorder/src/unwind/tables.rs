@@ -453,7 +453,11 @@ fn open(
             let symbols = |runtime: &dyn Runtime| {
                 let wants = |name: &[u8]| runtime.wants_symbol(name);
                 let has_all = |symbols: &ImageSymbols| runtime.has_all(symbols);
-                ImageSymbols::read(&FileReader::new(&file), wants, has_all)
+                let mut symbols = ImageSymbols::read(&FileReader::new(&file), wants, has_all);
+                if let Some(function) = runtime.split_function() {
+                    symbols.find_parts(&FileReader::new(&file), function);
+                }
+                symbols
             };
             let found =
                 runtimes_of(name).find_map(|runtime| runtime.image(name, &symbols(runtime)));
