@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::support::{Here, check, measured, needs, truth_seconds};
 
 /// Minimum share of stacks with all their functions, on a machine that has time to read memory
@@ -115,4 +117,101 @@ fn functions_of_python_have_callers_that_they_can_have() {
 fn functions_of_python_whose_callers_swap_have_no_caller_of_another_call() {
     needs!(PerfEvents, X86_64, File("/usr/bin/python3"));
     check_program("swaps.py", COMPLETE_WITH_SWAPS);
+}
+
+/// Threads that sleep during the whole recording, each below a function of its own.
+const SLEEPING: &str = r#"
+import glob, queue, threading, time
+lines = queue.Queue()
+def in_queue(): lines.get()
+def in_sleep(): time.sleep(600)
+def a0(): in_queue()
+def a1(): in_queue()
+def a2(): in_queue()
+def a3(): in_queue()
+def b0(): in_sleep()
+def b1(): in_sleep()
+def b2(): in_sleep()
+def b3(): in_sleep()
+for function in (a0, a1, a2, a3, b0, b1, b2, b3):
+    threading.Thread(target=function, daemon=True).start()
+def state(task): return open(task).read().rsplit(")", 1)[1].split()[0]
+while sum(state(task) == "S" for task in glob.glob("/proc/self/task/*/stat")) < 8:
+    time.sleep(0.01)
+print("ready", flush=True)
+time.sleep(600)
+"#;
+
+#[test]
+fn waits_of_threads_that_sleep_all_the_time_have_their_python_callers() {
+    needs!(PerfEvents, X86_64, Root, File("/usr/bin/python3"));
+    measured(|| {
+        let here = Here::new();
+        let program = here.path("sleeping.py");
+        std::fs::write(&program, SLEEPING).expect("written");
+        let mut sleeping = here.command("/usr/bin/python3").arg(&program).start();
+        assert_eq!(sleeping.line(), "ready");
+        let record = format!("record -q --off-cpu -p {} -- sleep 1", sleeping.pid());
+        here.rprof(&record).ok();
+        sleeping.signal(Signal::KILL);
+        let script = here.rprof("script").ok().out();
+        let waits: Vec<Vec<&str>> = script.split("\n\n").map(python_functions).collect();
+        for (waiting, callers) in [
+            ("in_queue", ["a0", "a1", "a2", "a3"]),
+            ("in_sleep", ["b0", "b1", "b2", "b3"]),
+        ] {
+            for caller in callers {
+                let with_caller = |wait: &&Vec<&str>| wait.contains(&caller);
+                let found: Vec<&Vec<&str>> = waits.iter().filter(with_caller).collect();
+                check(found.len() == 1, || format!("{caller} in {waits:?}"))?;
+                let at = found[0]
+                    .iter()
+                    .position(|name| *name == caller)
+                    .expect("found");
+                assert_eq!(found[0].get(at + 1), Some(&waiting), "{found:?}");
+                assert!(found[0][..at].ends_with(&["run"]), "{found:?}");
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Returns the last part of the name of each Python function and gap in a sample of `rprof script`,
+/// from the root to the leaf.
+fn python_functions(sample: &str) -> Vec<&str> {
+    let frames = sample
+        .lines()
+        .rev()
+        .filter_map(|line| match line.split_once("py::") {
+            Some((_, name)) => name.split(':').next()?.rsplit('.').next(),
+            None => line.contains(GAP).then_some(GAP),
+        });
+    frames.collect()
+}
+
+#[test]
+fn recording_of_all_processes_has_python_functions_of_each() {
+    needs!(PerfEvents, X86_64, Root, File("/usr/bin/python3"));
+    let fixture = fixture("truth.py");
+    let legal = legal_pairs(&fixture);
+    measured(|| {
+        let here = Here::new();
+        let program = format!("/usr/bin/python3 {} 1.5 >out", fixture.display());
+        let both = format!("{program} & {program}; wait");
+        here.rprof("record -q -a -e cpu-clock -F 999 -- sh -c")
+            .arg(&both)
+            .ok();
+        let script = here.rprof("script").ok().out();
+        let mut programs = BTreeSet::new();
+        for sample in script
+            .split("\n\n")
+            .filter(|sample| sample.contains("truth.py"))
+        {
+            programs.extend(sample.split_whitespace().nth(1));
+        }
+        let (all, _) = judge(&stacks(&script, "truth.py"), &legal);
+        check(programs.len() >= 2 && all > 100, || {
+            format!("{all} samples of {programs:?}")
+        })
+    });
 }

@@ -12,8 +12,8 @@ use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use rprof_unwind::FunctionRanges;
 
-/// Maximum bytes of a function with parts elsewhere: the rest is short.
-const MAX_FUNCTION: u64 = 16 << 10;
+/// Maximum bytes of the rest of a function with parts elsewhere.
+pub(crate) const MAX_SPLIT: u64 = 16 << 10;
 
 /// Minimum number of jumps into a part. Not all bytes that look like a jump are one.
 const MIN_JUMPS: u32 = 2;
@@ -69,7 +69,7 @@ fn code<'data>(bytes: &'data [u8], function: &Range<u64>) -> Option<&'data [u8]>
     let start = segment.p_offset(LittleEndian).checked_add(within)?;
     let start = usize::try_from(start).ok()?;
     let code = bytes.get(start..)?;
-    (len <= MAX_FUNCTION).then(|| code.get(..len as usize))?
+    (len <= MAX_SPLIT).then(|| code.get(..len as usize))?
 }
 
 #[cfg(test)]

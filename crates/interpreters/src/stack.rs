@@ -38,6 +38,8 @@ pub struct Stack<'a> {
     pub memory: &'a dyn Memory,
     /// True if the last frame is the outermost.
     pub is_complete: bool,
+    /// True if the thread has slept since then. All memory that only it changes is of this moment.
+    pub is_asleep: bool,
 }
 
 impl Stack<'_> {

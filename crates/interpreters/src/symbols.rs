@@ -7,7 +7,7 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadRef};
 use rustc_hash::FxHashMap;
 
-use crate::split::split_parts;
+use crate::split::{MAX_SPLIT, split_parts};
 
 /// Maximum number of symbols kept.
 const MAX_SYMBOLS: usize = 1 << 16;
@@ -76,11 +76,13 @@ impl ImageSymbols {
     /// the image is stripped. Reads the whole file.
     pub fn find_parts<'data, R: ReadRef<'data>>(&mut self, file: R, name: &str) {
         let is_part = |part: &[u8]| part.starts_with(name.as_bytes()) && part.len() > name.len();
-        if self.by_name.keys().any(|part| is_part(part)) {
+        let Some(function) = self.get(name) else {
+            return;
+        };
+        if function.size > MAX_SPLIT || self.by_name.keys().any(|part| is_part(part)) {
             return;
         }
-        let bytes = file.len().and_then(|len| file.read_bytes_at(0, len));
-        if let (Some(function), Ok(bytes)) = (self.get(name), bytes) {
+        if let Ok(bytes) = file.len().and_then(|len| file.read_bytes_at(0, len)) {
             let end = function.svma.saturating_add(function.size);
             self.parts = split_parts(bytes, &(function.svma..end));
         }

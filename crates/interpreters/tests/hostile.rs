@@ -125,14 +125,19 @@ proptest! {
             let mut process = image.expect("the version is supported").process(BIAS);
             let mut found = Found::default();
             let mut names = Addresses::default();
+            let mut watcher = None;
             for time in 0..40 {
                 let lies = || Lies { seed: seed ^ time, is_fickle, calls: 0, bytes: 0 };
                 let mut memory = lies();
                 let frames = stack_frames(frames, &memory);
                 let stack = StackOfLies(lies());
-                let stack = Stack { thread: time % 2, time, frames: &frames, memory: &stack, is_complete: true };
+                let stack = Stack { thread: time % 2, time, frames: &frames, memory: &stack, is_complete: true, is_asleep: time % 3 == 2 };
                 found.clear();
                 process.read(&stack, &mut memory, &mut names, &mut found);
+                watcher = process.take_watcher().or(watcher);
+                if let Some(watcher) = &mut watcher {
+                    watcher.look(&mut memory);
+                }
                 prop_assert!(memory.calls < 200, "3.{minor}: {} calls", memory.calls);
                 prop_assert!(memory.bytes < 8 << 20, "3.{minor}: {} bytes", memory.bytes);
                 let natives: Vec<usize> = found.frames.iter().map(|frame| frame.native).collect();

@@ -71,6 +71,29 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
 }
 
 #[test]
+fn functions_of_python_have_names_in_the_tables() {
+    needs!(Root, PerfEvents, Oracles, X86_64, File("/usr/bin/python3"));
+    let agent = Agent::into_folder(2);
+    let busy = "def busy_in_python():\n while True: pass\nbusy_in_python()\n";
+    fs::write(agent.here.path("busy.py"), busy).expect("written");
+    let python = agent
+        .here
+        .command("/usr/bin/python3")
+        .arg("busy.py")
+        .start();
+    let running = agent.start();
+    agent.wait_for_windows(&running, 3);
+    running.signal(Signal::TERM);
+    running.end().exits(0);
+    python.signal(Signal::KILL);
+    let names = agent.query(
+        "data",
+        "SELECT DISTINCT line.function FROM (SELECT unnest(lines) AS line FROM {frames}) WHERE line.function LIKE '%busy_in_python%'",
+    );
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
 fn a_container_is_known_by_its_control_group() {
     needs!(Root, PerfEvents, Oracles);
     let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];

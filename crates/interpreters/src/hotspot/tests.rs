@@ -355,6 +355,7 @@ fn read(
         frames: &frames,
         memory: &dump,
         is_complete: true,
+        is_asleep: false,
     };
     let mut found = Found::default();
     let Session { hotspot, names } = session;
@@ -456,6 +457,7 @@ fn method_that_the_interpreter_enters_is_in_a_register() {
             frames: &frames,
             memory: &dump,
             is_complete: true,
+            is_asleep: false,
         };
         let (mut names, mut found) = (KnownNames::default(), Found::default());
         hotspot.read(&stack, &mut process, &mut names, &mut found);

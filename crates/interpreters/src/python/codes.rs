@@ -363,6 +363,12 @@ impl Codes {
         known.is_some_and(|known| known.is_proven(self.time))
     }
 
+    /// Returns true if the code object was read since the current sample.
+    pub(super) fn is_known(&self, code: u64) -> bool {
+        let known = self.known.get(&code);
+        known.is_some_and(|known| known.proven >= self.time)
+    }
+
     /// Returns true if the code object is proven for an earlier time.
     pub(super) fn was_proven(&self, code: u64, time: u64) -> bool {
         let known = self.known.get(&code);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::codes::TYPE;
 use super::current::EvalFrame;
 use super::layout::{FRAME_BYTES, FrameKind, Layout};
 use super::looks::Part;
@@ -385,6 +386,23 @@ pub(super) fn waiting(
         End::InNative(_) => None,
     };
     Some((chain.frames, outer))
+}
+
+/// Returns the frame object at each address, if it is one and leads to the next address.
+pub(super) fn object_frames(
+    layout: &Layout,
+    frame_type: u64,
+    addresses: &[u64],
+    snapshot: &Snapshot,
+) -> Vec<Option<LiveFrame>> {
+    let next = addresses.iter().skip(1).copied().map(Some).chain([None]);
+    let frames = addresses.iter().zip(next).map(|(address, next)| {
+        let found = frame_at(layout, *address, snapshot)?;
+        let is_frame = snapshot.u64(address.checked_add(TYPE as u64)?)? == frame_type;
+        let leads = next.is_none_or(|next| found.previous == next);
+        (is_frame && leads).then_some(found.frame)
+    });
+    frames.collect()
 }
 
 /// Returns reads of frame objects, each of which has its own memory.

@@ -24,9 +24,11 @@
 //! | `looks` | rules of belief in callers |
 //! | `parts` | the evidence for the frames of one native frame |
 //! | `pace` | urgency of reading samples |
+//! | `asleep` | frames of a thread that sleeps |
 //! | `watch` | looks between samples |
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
+mod asleep;
 mod codes;
 mod current;
 mod debug_offsets;

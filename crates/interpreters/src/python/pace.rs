@@ -3,13 +3,13 @@
 use crate::Urgency;
 
 /// Weight of a sample in the share of stacks with gaps, as 1 in this many.
-const MEMORY: u32 = 128;
+const MEMORY: u32 = 64;
 
 /// Share of stacks with gaps, in 1 of 65,536, up to which evidence is complete enough.
 const FEW: u32 = 65_536 / 25;
 
-/// The same for looks between samples, which cost less when they are rare.
-const SOME: u32 = 65_536 / 10;
+/// The same for frequent looks between samples.
+const SOME: u32 = 65_536 / 8;
 
 /// Looks at high urgency that a process may use at once.
 const CREDIT: u32 = 4096;

@@ -39,11 +39,11 @@ const MAX_SET_UP: usize = 512;
 /// Reader of one process.
 #[derive(Debug)]
 pub(super) struct PythonProcess {
-    image: Arc<PythonImage>,
-    layout: Layout,
+    pub(super) image: Arc<PythonImage>,
+    pub(super) layout: Layout,
     bias: u64,
-    codes: Codes,
-    threads: FxHashMap<u64, Thread>,
+    pub(super) codes: Codes,
+    pub(super) threads: FxHashMap<u64, Thread>,
     /// Code objects of the last stacks, which are probably on the next one.
     recent: RecentCodes,
     pace: Pace,
@@ -127,6 +127,21 @@ impl PythonProcess {
         self.set_up = Some(eval..eval.saturating_add(len as u64));
     }
 
+    pub(super) fn finder<'a, 's>(
+        &self,
+        layout: &'a Layout,
+        stack: &'a Stack<'s>,
+        evals: &'a [EvalFrame],
+    ) -> Finder<'a, 's> {
+        Finder {
+            layout,
+            stack,
+            evals,
+            code_type: self.image.code_type.wrapping_add(self.bias),
+            frame_type: self.image.frame_type.wrapping_add(self.bias),
+        }
+    }
+
     fn eval_frames(&self, stack: &Stack<'_>) -> Vec<EvalFrame> {
         let evals = stack
             .frames
@@ -201,7 +216,12 @@ impl PythonProcess {
 
     /// Proves code objects. If any is due, proves the recent ones as well, since another batch takes
     /// as long.
-    fn prove(&mut self, codes: &[u64], memory: &mut dyn ProcessMemory, names: &mut dyn Names) {
+    pub(super) fn prove(
+        &mut self,
+        codes: &[u64],
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+    ) {
         if self.codes.reads(codes).is_empty() {
             return;
         }
@@ -225,6 +245,7 @@ impl Interpreter for PythonProcess {
         found: &mut Found,
     ) {
         if !self.is_right(memory) {
+            found.is_unread = self.is_right.is_none();
             return;
         }
         self.find_set_up(memory);
@@ -234,18 +255,16 @@ impl Interpreter for PythonProcess {
         }
         let image = Arc::clone(&self.image);
         let layout = self.layout;
+        if stack.is_asleep {
+            self.read_asleep(stack, &evals, memory, names, found);
+            return;
+        }
         if layout.kind != FrameKind::Objects {
             found.urgency = self.pace.urgency();
         }
         self.codes.begin_sample(stack.time);
         let mut learned = image.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        let finder = Finder {
-            layout: &layout,
-            stack,
-            evals: &evals,
-            code_type: image.code_type.wrapping_add(self.bias),
-            frame_type: image.frame_type.wrapping_add(self.bias),
-        };
+        let finder = self.finder(&layout, stack, &evals);
         let current = finder.find(&mut learned, memory);
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&stack.thread) {
             self.threads.clear();

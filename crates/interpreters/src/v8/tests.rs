@@ -272,6 +272,7 @@ fn read(session: &mut Session, process: &mut Process, pushes: &Pushes) -> Vec<(u
         frames: &pushes.frames,
         memory: &StackDump::new(STACK, &bytes),
         is_complete: true,
+        is_asleep: false,
     };
     let mut found = Found::default();
     let Session { v8, names } = session;
@@ -476,6 +477,7 @@ fn unreadable_process_says_so() {
         frames: &pushes.frames,
         memory: &StackDump::new(STACK, &bytes),
         is_complete: true,
+        is_asleep: false,
     };
     let mut found = Found::default();
     reader().read(&stack, &mut Ended, &mut KnownNames::default(), &mut found);
@@ -535,7 +537,7 @@ proptest! {
             time: seed,
             frames: &pushes.frames,
             memory: &StackDump::new(STACK, &bytes),
-            is_complete: false,
+            is_complete: false, is_asleep: false,
         };
         let mut lying = Lying { seed, batches: 0, bytes: 0 };
         reader().read(&stack, &mut lying, &mut KnownNames::default(), &mut Found::default());

@@ -117,6 +117,8 @@ pub(crate) struct OffCpu {
     sleepers: Vec<(i32, i32)>,
     /// Inspected threads without addresses of their kernel functions.
     unnamed_looks: Vec<sleepers::Look>,
+    /// Inspections with incomplete stacks, and the number of further tries.
+    early_looks: Vec<(sleepers::Look, u32)>,
     /// `None` if samples have no kernel stack.
     kernel_functions: Option<KernelFunctions>,
     /// Threads that sleep in an unknown place in a window, with their switch counts.
@@ -241,6 +243,7 @@ impl OffCpu {
             live,
             has_begun: watched.from_exec,
             sleepers: Vec::new(),
+            early_looks: Vec::new(),
             unnamed_looks: Vec::new(),
             kernel_functions: (fields.contains(SampleType::CALLCHAIN)
                 && !(taken.flags).contains(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL))

@@ -20,7 +20,12 @@ const ROUND: Duration = Duration::from_millis(10);
 /// Maximum number of inspected threads. One or two take 0.1 ms.
 const LIMIT: usize = 4_000;
 
-#[derive(Debug)]
+/// Maximum number of threads that are inspected again because their stack was incomplete, and of
+/// inspections of each. The images of the first ones are not open yet.
+const MAX_EARLY: usize = 64;
+const RETRIES: u32 = 3;
+
+#[derive(Clone, Debug)]
 pub(super) struct Look {
     pid: i32,
     tid: i32,
@@ -45,6 +50,7 @@ impl OffCpu {
             }
         }
         self.name_kernel_places();
+        self.look_again(unwinding.as_deref_mut());
         if self.sleepers.is_empty() && self.unknown.is_empty() {
             return;
         }
@@ -66,6 +72,9 @@ impl OffCpu {
                 && let Some(look) = look(unwinding.as_deref_mut(), self.clock, pid, tid)
             {
                 self.found_waiting(&look);
+                if !look.is_complete && self.early_looks.len() < MAX_EARLY {
+                    self.early_looks.push((look.clone(), RETRIES));
+                }
                 let functions = self.kernel_functions.as_ref();
                 if !look.places.is_empty() && functions.is_some_and(KernelFunctions::is_loading) {
                     self.unnamed_looks.push(look);
@@ -73,6 +82,36 @@ impl OffCpu {
             }
             if Instant::now() >= until {
                 break;
+            }
+        }
+    }
+
+    /// Inspects threads with incomplete stacks again. A longer stack of the same sleep replaces the
+    /// first one.
+    fn look_again(&mut self, mut unwinding: Option<&mut Unwinding>) {
+        let until = Instant::now() + ROUND;
+        for (first, left) in std::mem::take(&mut self.early_looks) {
+            if Instant::now() >= until {
+                self.early_looks.push((first, left));
+                continue;
+            }
+            let again = look(unwinding.as_deref_mut(), self.clock, first.pid, first.tid);
+            let Some(again) = again.filter(|again| again.switches == first.switches) else {
+                continue;
+            };
+            let again = Look {
+                time: first.time,
+                ..again
+            };
+            if again.chain.len() > first.chain.len() {
+                self.found_waiting(&again);
+                let unnamed = self.unnamed_looks.iter_mut();
+                for look in unnamed.filter(|look| look.tid == again.tid) {
+                    look.clone_from(&again);
+                }
+            }
+            if !again.is_complete && left > 1 {
+                self.early_looks.push((again, left - 1));
             }
         }
     }

@@ -68,6 +68,8 @@ pub(super) struct UnwoundSample<'a> {
     pub(super) frames: &'a [Frame],
     pub(super) memory: &'a dyn Memory,
     pub(super) is_complete: bool,
+    /// True if the thread has slept since then.
+    pub(super) is_asleep: bool,
 }
 
 /// Sources of images and memory.
@@ -190,6 +192,7 @@ impl Interpreters {
             frames: &self.native,
             memory: sample.memory,
             is_complete: sample.is_complete,
+            is_asleep: sample.is_asleep,
         };
         let mut memory = LiveMemory {
             memory: sources.memory,
@@ -218,6 +221,11 @@ impl Interpreters {
             }
         }
         self.found.urgency
+    }
+
+    /// Returns true if the last [`read`](Self::read) found functions, and all of them.
+    pub(super) fn found_all(&self) -> bool {
+        self.found.is_interpreted() && self.found.is_complete()
     }
 
     /// Appends a stack with the functions found by the last [`read`](Self::read).

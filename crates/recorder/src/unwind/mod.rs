@@ -461,6 +461,7 @@ impl Unwinding {
             frames: &self.frames,
             memory,
             is_complete,
+            is_asleep: false,
         };
         let sources = Sources {
             map: &self.map,

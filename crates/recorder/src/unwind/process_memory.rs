@@ -60,6 +60,10 @@ const PATIENCE: Patience = Patience {
 /// Maximum wait for memory while samples pile up.
 const HASTE: Duration = Duration::from_millis(5);
 
+thread_local! {
+    static IS_PREFERRED: Cell<bool> = const { Cell::new(false) };
+}
+
 type Page = Box<[u8; PAGE]>;
 
 #[derive(Clone, Debug)]
@@ -115,6 +119,10 @@ impl Reader {
         };
         let boosted = self.backlog.boosted().clone();
         let call = move || {
+            // All samples wait meanwhile.
+            if !IS_PREFERRED.replace(true) {
+                rprof_sampler::prefer_this_thread();
+            }
             boosted.follow();
             call()
         };

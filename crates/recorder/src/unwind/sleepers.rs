@@ -11,7 +11,12 @@ use rprof_unwind::{Arch, Registers};
 
 use super::chain;
 use super::deferred_sample::MAX_FRAMES;
-use super::{ProcessCode, Unwinding};
+use super::interpreters::{Sources, UnwoundSample};
+use super::tally::InterpretedTally;
+use super::{ProcessCode, Unwinding, thread};
+
+/// Maximum number of attempts to find the interpreted functions of a stack.
+const ATTEMPTS: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct SleepingStack {
@@ -66,15 +71,49 @@ impl Unwinding {
         let code = ProcessCode::new(Pid(pid), &self.map, &self.tables, &self.memory, &self.clock);
         let registers = Registers::new(arch, ip, sp);
         let frames = &mut self.frames;
-        let end = (self.unwinder).unwind(&registers, &memory, &code, MAX_FRAMES, frames);
+        let kept = self.interpreters.watch(Pid(pid));
+        let is_watched = kept.is_some();
+        let end = match kept {
+            None => (self.unwinder).unwind(&registers, &memory, &code, MAX_FRAMES, frames),
+            Some(kept) => (self.unwinder)
+                .unwind_with_registers(&registers, &memory, &code, MAX_FRAMES, frames, kept),
+        };
         self.clock.end_sample();
+        let mut chain = Vec::with_capacity(self.frames.len() + 1);
+        match is_watched {
+            false => chain::append_frames(&self.frames, &mut chain),
+            true => {
+                let sample = UnwoundSample {
+                    pid: Pid(pid),
+                    thread: thread(tid),
+                    time: now,
+                    frames: &self.frames,
+                    memory: &memory,
+                    is_complete: end.is_complete(),
+                    is_asleep: true,
+                };
+                let sources = Sources {
+                    map: &self.map,
+                    tables: &self.tables,
+                    memory: &self.memory,
+                };
+                // The first stacks teach where the interpreter keeps its variables.
+                for _ in 0..ATTEMPTS {
+                    let tally = &mut InterpretedTally::default();
+                    self.interpreters.read(&sample, &sources, tally);
+                    if self.interpreters.found_all() {
+                        break;
+                    }
+                }
+                chain.push(ContextMarker::USER.0);
+                self.interpreters.append(&self.frames, &mut chain);
+            }
+        }
         let read_at = rprof_sampler::monotonic_ns();
         let stood_still = proc.switches(id) == Some(before);
         if self.frames.is_empty() || !stood_still {
             return None;
         }
-        let mut chain = Vec::with_capacity(self.frames.len() + 1);
-        chain::append_frames(&self.frames, &mut chain);
         Some(SleepingStack {
             chain,
             is_complete: end.is_complete(),
