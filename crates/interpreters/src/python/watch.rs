@@ -15,7 +15,9 @@ use crate::{MemoryRead, ProcessMemory, Watcher};
 /// Nanoseconds for which looks continue after a sample.
 const PATIENCE: u64 = 20_000_000;
 
-/// Minimum interval of looks in nanoseconds while evidence is complete enough.
+/// Intervals of looks in nanoseconds: while evidence is missing, less than the time until the
+/// reader sees a sample, and otherwise.
+const FREQUENT: u64 = 800_000;
 const RELAXED: u64 = 2_400_000;
 
 /// Maximum number of looks that wait for samples. At the limit the oldest is dropped.
@@ -69,7 +71,7 @@ impl Watch {
             track: Arc::new(track),
             until: time.saturating_add(PATIENCE),
             from: 0,
-            interval: 0,
+            interval: FREQUENT,
             looks: VecDeque::new(),
         }));
         let watcher = PythonWatcher {
@@ -84,7 +86,7 @@ impl Watch {
         let mut shared = locked(&self.0);
         shared.track = Arc::new(track);
         shared.until = shared.until.max(time.saturating_add(PATIENCE));
-        shared.interval = if is_incomplete { 0 } else { RELAXED };
+        shared.interval = if is_incomplete { FREQUENT } else { RELAXED };
     }
 
     /// Removes the looks before a time, and the first one since then.
@@ -111,6 +113,7 @@ impl Watcher for PythonWatcher {
         let track = Arc::clone(&locked(&self.shared).track);
         let look = (0..ATTEMPTS).find_map(|_| look_directly(&track, memory));
         let Some(mut look) = look else {
+            locked(&self.shared).from = memory.time().saturating_add(FREQUENT);
             return;
         };
         look.proofs = self.proofs(&look.segments, look.time);

@@ -16,11 +16,9 @@ use rprof_sampler::monotonic_ns;
 
 use super::process_memory::{fitting, read_reads};
 
-/// Interval of looks: less than the time until the writer thread sees a sample.
-const INTERVAL: Duration = Duration::from_micros(800);
-
-/// Minimum pause after a round, as a multiple of its duration.
-const PAUSE: u32 = 4;
+/// Minimum pause in nanoseconds after a round, and as a multiple of its duration.
+const PAUSE: u64 = 200_000;
+const PAUSES: u64 = 4;
 
 /// Maximum number of looks in a round.
 const MAX_LOOKS: usize = 32;
@@ -128,8 +126,9 @@ impl Watchers {
         let run = move || {
             // Looks are short, and late ones find another stack.
             rprof_sampler::prefer_this_thread();
+            let mut earliest = 0;
             while !of_thread.is_over.load(Ordering::Acquire) {
-                shared.look(&of_thread);
+                shared.look(&of_thread, &mut earliest);
             }
             if of_thread.hangs.load(Ordering::Relaxed) {
                 shared.hanging.fetch_sub(1, Ordering::Relaxed);
@@ -153,19 +152,26 @@ impl Drop for Watchers {
 }
 
 impl Shared {
-    /// Makes a round of looks, then sleeps: for long if no samples are expected.
-    fn look(&self, state: &State) {
+    /// Makes a round of looks, not before `earliest`, or sleeps until the next one: for long if no
+    /// samples are expected.
+    fn look(&self, state: &State, earliest: &mut u64) {
         let began = monotonic_ns();
         let (due, next) = self.due(began);
-        if due.is_empty() {
-            match next {
-                Some(next) => std::thread::sleep(Duration::from_nanos(next - began)),
-                None => {
-                    state.is_asleep.store(true, Ordering::Relaxed);
-                    std::thread::park();
-                }
+        let next = match due.is_empty() {
+            true => next.map(|next| next.max(*earliest)),
+            false => Some(*earliest),
+        };
+        match next {
+            None => {
+                state.is_asleep.store(true, Ordering::Relaxed);
+                std::thread::park();
+                return;
             }
-            return;
+            Some(next) if next > began => {
+                std::thread::sleep(Duration::from_nanos(next - began));
+                return;
+            }
+            Some(_) => {}
         }
         for watched in due {
             let mut memory = DirectMemory::new(&watched.memory);
@@ -177,8 +183,9 @@ impl Shared {
             }
             state.since.store(0, Ordering::Relaxed);
         }
-        let took = Duration::from_nanos(monotonic_ns().saturating_sub(began));
-        std::thread::sleep(INTERVAL.saturating_sub(took).max(took * PAUSE));
+        let ended = monotonic_ns();
+        let took = ended.saturating_sub(began);
+        *earliest = ended.saturating_add(PAUSE.max(took.saturating_mul(PAUSES)));
     }
 
     /// Returns the watched threads whose look is due, and the time when the next one is. Forgets
