@@ -223,11 +223,15 @@ impl Codes {
             if self.ranges.get(&known.start) == Some(&code) {
                 self.ranges.remove(&known.start);
             }
-            if self.reused.len() >= MAX_CODES {
-                self.reused.clear();
-            }
-            self.reused.insert(code);
+            self.note_reused(code);
         }
+    }
+
+    fn note_reused(&mut self, code: u64) {
+        if self.reused.len() >= MAX_CODES {
+            self.reused.clear();
+        }
+        self.reused.insert(code);
     }
 
     fn read_names(
@@ -276,6 +280,7 @@ impl Codes {
         let texts = reads.as_chunks::<3>().0.iter();
         for ((code, identity), (read, again)) in new.iter().zip(texts.zip(&again)) {
             if self.identity(again) != Some(*identity) {
+                self.note_reused(*code);
                 continue;
             }
             let [name, file, bytes] = read;

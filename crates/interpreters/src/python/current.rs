@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use super::codes::{TYPE, is_pointer};
-use super::layout::{CODE_BYTES, FRAME_BYTES, FrameKind, Layout};
-use super::live::TAGS;
+use super::layout::{CODE_BYTES, FRAME_BYTES, FrameKind, Layout, TAGS};
 use super::slots::{Learned, Location, Site, value, words};
 use crate::{MemoryRead, ProcessMemory, Stack};
 

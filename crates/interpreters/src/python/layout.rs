@@ -84,6 +84,10 @@ pub(super) enum FrameKind {
     Entries,
 }
 
+/// Bits of the reference to the code object in 3.14 that are not part of its address
+/// (`_PyStackRef`). Before, they are 0.
+pub(super) const TAGS: u64 = 3;
+
 /// Bytes of a frame that are read.
 pub(super) const FRAME_BYTES: usize = 80;
 

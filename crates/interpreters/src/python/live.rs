@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::codes::TYPE;
 use super::current::EvalFrame;
-use super::layout::{FRAME_BYTES, FrameKind, Layout};
+use super::layout::{FRAME_BYTES, FrameKind, Layout, TAGS};
 use super::looks::Part;
 use super::snapshot::{Snapshot, ranges};
 use crate::{MemoryRead, ProcessMemory};
@@ -32,10 +32,6 @@ const NEWER: u64 = 2048;
 
 /// Bytes below the sampled native frames that may belong to the native stack.
 const DEEPER: u64 = 64 << 10;
-
-/// Bits of the reference to the code object in 3.14 that are not part of its address
-/// (`_PyStackRef`). Before, they are 0.
-pub(super) const TAGS: u64 = 3;
 
 /// `FRAME_OWNED_BY_GENERATOR`
 const BY_GENERATOR: u8 = 1;

@@ -245,3 +245,68 @@ impl ProcessMemory for DirectMemory<'_> {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Range;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Waits for a message in each look, then sends one.
+    #[derive(Debug)]
+    struct Scripted {
+        wait: Option<Receiver<()>>,
+        looked: Sender<u64>,
+    }
+
+    impl Watcher for Scripted {
+        fn due(&self) -> Range<u64> {
+            0..u64::MAX
+        }
+
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn look(&mut self, memory: &mut dyn ProcessMemory) {
+            if let Some(wait) = &self.wait {
+                wait.recv().ok();
+            }
+            let mut read = [MemoryRead::new((&raw const HERE).addr() as u64, 8)];
+            memory.read(&mut read);
+            self.looked.send(read[0].u64(0).unwrap_or(0)).ok();
+        }
+    }
+
+    static HERE: u64 = 0x5eed;
+
+    #[test]
+    fn a_thread_that_hangs_is_replaced_without_the_watcher_that_hung() {
+        let memory = Arc::new(File::open("/proc/self/mem").unwrap());
+        let mut watchers = Watchers::default();
+        let ((go_on, wait), (looked, looks)) = (channel(), channel());
+        let (hung, after_hang) = channel();
+        let hanging = Scripted {
+            wait: Some(wait),
+            looked: hung,
+        };
+        watchers.add(Box::new(hanging), Arc::clone(&memory));
+        watchers.handle_sample();
+        let other = Scripted { wait: None, looked };
+        watchers.add(Box::new(other), memory);
+        let seen = loop {
+            watchers.handle_sample();
+            match looks.recv_timeout(Duration::from_millis(10)) {
+                Ok(seen) => break seen,
+                Err(error) => assert_eq!(error.to_string(), "timed out waiting on channel"),
+            }
+        };
+        assert_eq!(seen, HERE);
+        assert_eq!(watchers.shared.hanging.load(Ordering::Relaxed), 1);
+        assert_eq!(locked(&watchers.shared.watched).len(), 1);
+        // The thread comes back, and ends.
+        drop(go_on);
+        assert_eq!(after_hang.recv(), Ok(HERE));
+        assert!(after_hang.recv().is_err(), "the watcher is gone");
+    }
+}
