@@ -10,6 +10,9 @@
 //! [window](Region::window). Any other page without a fault gets [`Owner::Unseen`], or
 //! [`Owner::Before`] at the first look at a process that ran before the recording.
 //!
+//! A [`Heap`] does the same for requested memory: allocations that were sampled by their bytes, with
+//! their stacks.
+//!
 //! The crate does no system calls, and knows neither records nor names of functions.
 //!
 //! # Examples
@@ -36,19 +39,28 @@
 //! | `look` | [`Look`]: resident pages at one moment |
 //! | `kinds` | kinds of mappings, by name |
 //! | `coverage` | [`Coverage`]: how much of the memory has known causes |
+//! | `sampled` | [`Sampling`]: what a sampled allocation stands for |
+//! | `heap` | [`Heap`]: sampled allocations of all processes, by stack |
+//! | `requests` | [`Requests`]: totals of sampled allocations |
 
 mod coverage;
+mod heap;
 mod kinds;
 mod ledger;
 mod look;
 mod pages;
 mod process;
+mod requests;
+mod sampled;
 mod windows;
 
 pub use coverage::Coverage;
+pub use heap::Heap;
 pub use kinds::KindId;
 pub use ledger::{Ledger, Share};
 pub use look::{Look, Region};
+pub use requests::Requests;
+pub use sampled::{Estimate, Sampling};
 
 /// Prefix of the names of frames for memory in a recording: kinds of mappings, and memory without a
 /// stack. It tells them from functions of generated code.

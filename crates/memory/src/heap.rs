@@ -1,0 +1,258 @@
+//! [`Heap`]: sampled allocations of all processes, by stack.
+
+use rustc_hash::FxHashMap;
+
+use crate::StackId;
+use crate::sampled::{Estimate, Sampling};
+
+/// Maximum number of sampled allocations in use, some 200 MiB.
+const MAX_LIVE: usize = 4 << 20;
+
+/// Estimates for allocations by stack: in use at the end, in use at the peak, and ever requested.
+///
+/// A process has the allocations that it made itself. A forked child shares the memory of its
+/// parent, and its releases of such memory change nothing. What a process has not released when it
+/// ends counts as in use at the end; an exec drops it.
+///
+/// Give it events in order of time. Its memory is linear in the number of stacks, and in the number
+/// of sampled allocations in use (limited to 4 million).
+///
+/// # Examples
+/// ```
+/// use rprof_memory::{Heap, Sampling, StackId};
+///
+/// let mut heap = Heap::new(Sampling::new(1));
+/// heap.allocate(7, 1, 1000, StackId(0), true);
+/// heap.allocate(7, 2, 500, StackId(1), true);
+/// heap.free(7, 1);
+/// let bytes = |all: Vec<(StackId, rprof_memory::Estimate)>| {
+///     all.iter().map(|(stack, sum)| (stack.0, sum.bytes)).collect::<Vec<_>>()
+/// };
+/// assert_eq!(bytes(heap.at_end()), [(1, 500.0)]);
+/// assert_eq!(bytes(heap.at_peak()), [(0, 1000.0), (1, 500.0)]);
+/// assert_eq!(bytes(heap.ever()), [(0, 1000.0), (1, 500.0)]);
+/// ```
+#[derive(Debug)]
+pub struct Heap {
+    sampling: Sampling,
+    processes: FxHashMap<i32, Process>,
+    in_use: usize,
+    /// Sums of all processes that run.
+    live: Estimate,
+    /// What ended processes had not released.
+    left: FxHashMap<StackId, Estimate>,
+    ever: FxHashMap<StackId, Estimate>,
+    peak: Peak,
+    unfollowed: Estimate,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    allocations: FxHashMap<u64, (StackId, u64)>,
+}
+
+/// Sums at the largest total so far. Changes since then wait until there is a larger total, so each
+/// change costs the same.
+#[derive(Debug, Default)]
+struct Peak {
+    total: f64,
+    sums: FxHashMap<StackId, Estimate>,
+    added: FxHashMap<StackId, Estimate>,
+    removed: FxHashMap<StackId, Estimate>,
+}
+
+impl Peak {
+    fn advance(&mut self, total: f64) {
+        if total <= self.total {
+            return;
+        }
+        self.total = total;
+        for (stack, sum) in self.added.drain() {
+            *self.sums.entry(stack).or_default() += sum;
+        }
+        for (stack, sum) in self.removed.drain() {
+            if let Some(own) = self.sums.get_mut(&stack) {
+                *own -= sum;
+            }
+        }
+    }
+}
+
+impl Heap {
+    /// Creates an empty heap.
+    pub fn new(sampling: Sampling) -> Heap {
+        Heap {
+            sampling,
+            processes: FxHashMap::default(),
+            in_use: 0,
+            live: Estimate::default(),
+            left: FxHashMap::default(),
+            ever: FxHashMap::default(),
+            peak: Peak::default(),
+            unfollowed: Estimate::default(),
+        }
+    }
+
+    /// Adds a sampled allocation. `number` names it in its process. Without `is_followed` its
+    /// release will not be seen, and it counts only as ever requested.
+    pub fn allocate(
+        &mut self,
+        pid: i32,
+        number: u64,
+        bytes: u64,
+        stack: StackId,
+        is_followed: bool,
+    ) {
+        let estimate = self.sampling.stands_for(bytes);
+        *self.ever.entry(stack).or_default() += estimate;
+        if !is_followed || self.in_use >= MAX_LIVE {
+            self.unfollowed += estimate;
+            return;
+        }
+        let process = self.processes.entry(pid).or_default();
+        // A process that lies about its numbers replaces its own samples.
+        let before = process.allocations.insert(number, (stack, bytes));
+        self.in_use += 1;
+        if let Some((stack, bytes)) = before {
+            self.remove(stack, bytes);
+        }
+        self.live += estimate;
+        *self.peak.added.entry(stack).or_default() += estimate;
+        self.peak.advance(self.live.bytes);
+    }
+
+    /// Removes a sampled allocation.
+    pub fn free(&mut self, pid: i32, number: u64) {
+        let process = self.processes.get_mut(&pid);
+        if let Some((stack, bytes)) = process.and_then(|one| one.allocations.remove(&number)) {
+            self.remove(stack, bytes);
+        }
+    }
+
+    fn remove(&mut self, stack: StackId, bytes: u64) -> Estimate {
+        let estimate = self.sampling.stands_for(bytes);
+        self.in_use = self.in_use.saturating_sub(1);
+        self.live -= estimate;
+        *self.peak.removed.entry(stack).or_default() += estimate;
+        estimate
+    }
+
+    /// Drops the allocations of a process at an exec.
+    pub fn execute(&mut self, pid: i32) {
+        for (stack, bytes) in self.take(pid) {
+            self.remove(stack, bytes);
+        }
+    }
+
+    /// Removes a process. What it has not released stays in use at the end.
+    pub fn end(&mut self, pid: i32) {
+        for (stack, bytes) in self.take(pid) {
+            let estimate = self.remove(stack, bytes);
+            *self.left.entry(stack).or_default() += estimate;
+        }
+    }
+
+    fn take(&mut self, pid: i32) -> impl Iterator<Item = (StackId, u64)> + use<> {
+        let process = self.processes.remove(&pid).unwrap_or_default();
+        process.allocations.into_values()
+    }
+
+    /// Returns the allocations in use by stack, sorted: of running processes, and what ended ones
+    /// had not released.
+    pub fn at_end(&self) -> Vec<(StackId, Estimate)> {
+        let mut sums = self.left.clone();
+        for (stack, bytes) in self
+            .processes
+            .values()
+            .flat_map(|one| one.allocations.values())
+        {
+            *sums.entry(*stack).or_default() += self.sampling.stands_for(*bytes);
+        }
+        sorted(&sums)
+    }
+
+    /// Returns the allocations in use by stack when most bytes were, sorted.
+    pub fn at_peak(&self) -> Vec<(StackId, Estimate)> {
+        sorted(&self.peak.sums)
+    }
+
+    /// Returns all allocations by stack, released or not, sorted.
+    pub fn ever(&self) -> Vec<(StackId, Estimate)> {
+        sorted(&self.ever)
+    }
+
+    /// Returns the sampled allocations whose releases are unknown. They are not part of those in
+    /// use.
+    pub fn unfollowed(&self) -> Estimate {
+        self.unfollowed
+    }
+}
+
+fn sorted(sums: &FxHashMap<StackId, Estimate>) -> Vec<(StackId, Estimate)> {
+    let used = sums.iter().filter(|(_, sum)| sum.samples > 0);
+    let mut sums: Vec<_> = used.map(|(stack, sum)| (*stack, *sum)).collect();
+    sums.sort_unstable_by_key(|(stack, _)| *stack);
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact() -> Heap {
+        Heap::new(Sampling::new(1))
+    }
+
+    fn bytes(sums: &[(StackId, Estimate)]) -> Vec<(u32, u64)> {
+        (sums.iter())
+            .map(|(stack, sum)| (stack.0, sum.bytes.round() as u64))
+            .collect()
+    }
+
+    #[test]
+    fn the_peak_is_the_state_at_the_largest_total() {
+        let mut heap = exact();
+        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.free(1, 1);
+        heap.allocate(1, 2, 60, StackId(1), true);
+        heap.allocate(1, 3, 60, StackId(2), true);
+        heap.free(1, 2);
+        heap.allocate(1, 4, 50, StackId(3), true);
+        assert_eq!(bytes(&heap.at_peak()), [(1, 60), (2, 60)]);
+        assert_eq!(bytes(&heap.at_end()), [(2, 60), (3, 50)]);
+    }
+
+    #[test]
+    fn an_end_keeps_what_was_not_released_and_an_exec_drops_it() {
+        let mut heap = exact();
+        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.end(1);
+        heap.allocate(1, 1, 40, StackId(1), true);
+        heap.execute(1);
+        heap.allocate(1, 1, 70, StackId(2), true);
+        assert_eq!(bytes(&heap.at_end()), [(0, 100), (2, 70)]);
+        assert_eq!(bytes(&heap.at_peak()), [(0, 100)]);
+    }
+
+    #[test]
+    fn releases_of_inherited_and_unknown_memory_change_nothing() {
+        let mut heap = exact();
+        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.free(2, 1);
+        heap.free(1, 9);
+        heap.allocate(1, 2, 30, StackId(1), false);
+        assert_eq!(bytes(&heap.at_end()), [(0, 100)]);
+        assert_eq!(heap.unfollowed().samples, 1);
+        assert_eq!(bytes(&heap.ever()), [(0, 100), (1, 30)]);
+    }
+
+    #[test]
+    fn a_repeated_number_replaces_its_allocation() {
+        let mut heap = exact();
+        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.allocate(1, 1, 50, StackId(0), true);
+        assert_eq!(bytes(&heap.at_end()), [(0, 50)]);
+        heap.free(1, 1);
+        assert_eq!((heap.in_use, heap.live), (0, Estimate::default()));
+    }
+}
