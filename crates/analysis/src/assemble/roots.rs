@@ -1,6 +1,7 @@
 //! Separates complete stacks from truncated ones: by the recorder's mark, or by the names and code
 //! at the root.
 
+use rprof_profile::memory::MEMORY_OBJECT;
 use rprof_profile::{Function, StackPosition, StackTally};
 
 use crate::assemble::inputs::AssembleInputs;
@@ -10,7 +11,7 @@ use crate::stack_end::StackEnd;
 /// their locations, root first.
 pub(super) fn tally(
     stacks: &mut StackTally,
-    mut from_root: impl Iterator<Item = u32>,
+    from_root: impl Iterator<Item = u32>,
     end: StackEnd,
     samples: u64,
     known: &AssembleInputs<'_>,
@@ -35,7 +36,20 @@ pub(super) fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
+    // Frames for kinds of memory stand outside the program's own frames.
+    let is_memory = |location: &u32| {
+        let object = function(*location).object;
+        &*known.symbols.objects[object.0 as usize].name == MEMORY_OBJECT
+    };
+    let mut from_root = from_root.peekable();
+    let has_memory = from_root.next_if(is_memory).is_some();
+    while from_root.next_if(is_memory).is_some() {}
     let first = from_root.next();
+    if has_memory && first.is_none() {
+        // Memory without a stack lacks no frames.
+        stacks.complete += samples;
+        return;
+    }
     let outermost = first.map(|at| (known.is_kernel[at as usize], function(at)));
     let is_named = reaches_root(outermost, || from_root.next().map(function));
     match is_named || first.is_some_and(|at| known.root_code.is_root(at)) {
