@@ -1,8 +1,15 @@
 //! [`caution`]: reasons to distrust a verdict, in words.
 
-use rprof_profile::compare::{Caution, Side};
+use rprof_profile::compare::{Caution, ProfileDiff, Side};
 
+use super::memory;
 use crate::clean::clean;
+
+/// Returns the cautions that matter for the compared amount.
+pub fn relevant(diff: &ProfileDiff) -> impl Iterator<Item = &Caution> {
+    let matters = move |caution: &&Caution| !memory::is_about_samples(diff, caution);
+    diff.cautions.iter().filter(matters)
+}
 
 /// Returns a caution as a sentence without a full stop.
 pub fn caution(caution: &Caution) -> String {

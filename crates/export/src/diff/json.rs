@@ -168,7 +168,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
                 new: name(rename.new),
             })
             .collect(),
-        warnings: diff.cautions.iter().map(cautions::caution).collect(),
+        warnings: cautions::relevant(diff).map(cautions::caution).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
     writeln!(out)

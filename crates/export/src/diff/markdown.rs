@@ -47,7 +47,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         writeln!(out, "{}", marker(options.name.as_deref()))?;
         writeln!(out, "**{}**\n", escaped(&words::headline(diff)))?;
         writeln!(out, "{}\n", escaped(&words::whole(diff)))?;
-        for caution in &diff.cautions {
+        for caution in cautions::relevant(diff) {
             writeln!(out, "- {}", escaped(&cautions::caution(caution)))?;
         }
         if !diff.cautions.is_empty() {

@@ -5,6 +5,7 @@
 //! | [`formats`](DIFF_FORMATS) | table of all formats |
 //! | [`words`] | the verdict in words |
 //! | [`cautions`] | reasons to distrust the verdict |
+//! | `memory` | the verdict on memory with one run a side |
 //! | [`rows`] | choice and order of rows |
 //! | [`table`], [`markdown`], [`json`], [`csv`] | the formats |
 //! | [`github`] | annotations of a pull request on GitHub |
@@ -24,6 +25,7 @@ pub mod github;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+mod memory;
 pub mod rows;
 pub mod svg;
 pub mod table;

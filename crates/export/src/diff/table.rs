@@ -26,7 +26,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
             writeln!(out, "# {side}")?;
         }
         writeln!(out, "# {}", words::whole(diff))?;
-        for caution in &diff.cautions {
+        for caution in cautions::relevant(diff) {
             writeln!(out, "# {}", cautions::caution(caution))?;
         }
         for rename in words::renames(diff) {

@@ -7,6 +7,7 @@ use rprof_profile::compare::{
 };
 
 use super::amount::{amount, change, interval, limit, noun, percent, points};
+use super::memory;
 use crate::amounts::{count, samples};
 use crate::clean::{clean, shorten};
 
@@ -78,6 +79,9 @@ fn less(diff: &ProfileDiff) -> &'static str {
 
 /// Returns the verdict as one sentence without a full stop.
 pub fn headline(diff: &ProfileDiff) -> String {
+    if let Some(text) = memory::headline(diff, name) {
+        return text;
+    }
     let what = noun(diff);
     let of = |verdict| {
         let mut rows: Vec<_> = (diff.functions.iter())
