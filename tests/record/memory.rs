@@ -188,6 +188,11 @@ fn a_leak_is_the_first_line_of_a_comparison() {
     std::fs::rename(here.path("perf.data"), here.path("before.data")).expect("a recording");
     record(&here, &["malloc", "mmap"]);
     let diff = here.rprof("diff before.data perf.data").run().out();
+    let verdict = diff.lines().next().unwrap_or_default();
+    assert!(
+        verdict.contains("GREW: memory") && verdict.contains("use_mmap"),
+        "{verdict}"
+    );
     let mut rows = (diff.lines()).skip_while(|line| !line.ends_with("function, object"));
     let first = rows.nth(1);
     assert!(

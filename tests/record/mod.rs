@@ -1,5 +1,6 @@
 //! `rprof record`: its files, side effects, and end.
 
+mod alloc;
 mod beside_perf;
 mod cpu_time;
 mod cpus;

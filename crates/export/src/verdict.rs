@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rprof_profile::memory::Coverage;
+use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::{
     CountedEvent, CpuTime, Language, OffCpuTime, Profile, Reason, Runtime, StackPosition,
@@ -125,6 +125,8 @@ pub enum Finding {
     },
     /// Resident memory with and without known causes.
     Memory(Coverage),
+    /// Requested memory, with the error of sampling.
+    Requests(Requests),
     /// Counters recorded beside the samples, most relevant first: clean names with values.
     Counted(Vec<String>),
     /// Clean warning about the recording.
@@ -262,6 +264,7 @@ impl Finding {
                 ),
             },
             Finding::Memory(coverage) => memory_text(coverage),
+            Finding::Requests(requests) => requests_text(requests),
             Finding::Counted(counts) => format!("counted: {}", counts.join(", ")),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
@@ -295,6 +298,7 @@ impl fmt::Display for Finding {
             | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }
             | Finding::Memory(_)
+            | Finding::Requests(_)
             | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
         }
@@ -447,6 +451,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         });
     }
     findings.extend(q.memory.map(Finding::Memory));
+    findings.extend(q.requests.map(Finding::Requests));
     if !q.counted.is_empty() {
         findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
     }
@@ -476,6 +481,37 @@ fn memory_text(memory: &Coverage) -> String {
     ] {
         if amount > 0 {
             text.push_str(&format!(", {} {cause}", bytes(amount)));
+        }
+    }
+    text
+}
+
+fn requests_text(all: &Requests) -> String {
+    if all.programs == 0 {
+        return "allocations: none seen, because no program loaded the library of rprof".to_owned();
+    }
+    let mut text = format!(
+        "allocations: {} ± {} requested, {} ± {} in use at the end; {} of about {} allocations \
+         sampled",
+        bytes(all.bytes),
+        bytes(all.error),
+        bytes(all.in_use),
+        bytes(all.in_use_error),
+        all.samples,
+        all.count
+    );
+    if all.unfollowed > 0 {
+        let unknown = bytes(all.unfollowed);
+        text.push_str(&format!("; unknown if {unknown} of them are in use"));
+    }
+    for (number, cause) in [
+        (all.unloaded, "did not load the library of rprof"),
+        (all.own_malloc, "brought its own malloc"),
+    ] {
+        match number {
+            0 => {}
+            1 => text.push_str(&format!("; not counted: 1 program that {cause}")),
+            n => text.push_str(&format!("; not counted: {n} programs: each {cause}")),
         }
     }
     text

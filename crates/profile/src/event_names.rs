@@ -15,9 +15,27 @@ pub const PEAK: &str = "peak-memory";
 /// Name of the event of all memory that ever became resident.
 pub const TOUCHED: &str = "touched-memory";
 
+/// Name of the event of requested memory in use at the end of a recording.
+pub const HEAP: &str = "heap-memory";
+
+/// Name of the event of requested memory in use at its peak.
+pub const HEAP_PEAK: &str = "peak-heap-memory";
+
+/// Name of the event of all requested memory, released or not.
+pub const ALLOCATED: &str = "allocated-memory";
+
+/// Name of the event of allocations in use at the end of a recording, which counts them.
+pub const HEAP_OBJECTS: &str = "heap-objects";
+
+/// Name of the event of all allocations, which counts them.
+pub const ALLOCATED_OBJECTS: &str = "allocated-objects";
+
 /// Returns true for events whose weights are bytes of memory.
 pub fn is_of_memory(event: &str) -> bool {
-    matches!(event.split(':').next(), Some(RESIDENT | PEAK | TOUCHED))
+    matches!(
+        event.split(':').next(),
+        Some(RESIDENT | PEAK | TOUCHED | HEAP | HEAP_PEAK | ALLOCATED)
+    )
 }
 
 /// Sample types in pprof profiles.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
-use rprof_memory::Coverage;
+use rprof_memory::{Coverage, Requests};
 
 use crate::frame::{Function, Object, ObjectId};
 
@@ -91,6 +91,8 @@ pub struct Quality {
     pub cpu_time: Option<CpuTime>,
     /// Causes of resident memory, if recorded.
     pub memory: Option<Coverage>,
+    /// Totals of requested memory, if recorded.
+    pub requests: Option<Requests>,
     /// Counted events, if recorded.
     pub counted: Vec<CountedEvent>,
     /// Folded idle threads.

@@ -4,7 +4,6 @@ use rprof_perfdata::EventDescription;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
-use crate::memory;
 use crate::unwind::is_to_unwind;
 
 /// Event name of wait samples, as in perf.
@@ -12,6 +11,12 @@ const WAITS: &str = "offcpu-time";
 
 /// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
 const BPF_OUTPUT: u64 = 10;
+
+/// Returns the id of the event at this index of [`Rewriting::sums`], beyond the first. The kernel
+/// counts ids from 1.
+pub(crate) fn made_up_id(event: usize) -> u64 {
+    1 << 63 | event as u64
+}
 
 /// Changes to records before they are written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +27,9 @@ pub(crate) struct Rewriting {
     pub(crate) kept_registers: u64,
     /// Keeps SWITCH records besides the waits computed from them.
     pub(crate) keeps_switches: bool,
-    /// Page faults become samples of resident memory.
-    pub(crate) sums_memory: bool,
+    /// Names of the events that the samples of the first event are added up to; empty if they
+    /// are written themselves.
+    pub(crate) sums: &'static [&'static str],
     /// Waits contain their wakers.
     pub(crate) records_wakers: bool,
 }
@@ -56,21 +62,23 @@ impl Rewriting {
         let is_written = |event: &&EventIds| event.role != Role::Wakeups;
         let written = events.iter().filter(is_written);
         let mut described: Vec<EventDescription> = written.map(describe).collect();
-        if self.sums_memory && !described.is_empty() {
-            let faults = described.remove(0);
+        if !self.sums.is_empty() && !described.is_empty() {
+            let summed = described.remove(0);
             let of_moment = |(number, name): (usize, &&str)| {
-                let mut attr = faults.attr.clone();
+                let mut attr = summed.attr.clone();
+                attr.bp_type = 0;
+                (attr.config1, attr.config2) = (0, 0);
                 (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
                 EventDescription {
                     attr,
                     name: (*name).to_owned(),
                     ids: match number {
-                        0 => faults.ids.clone(),
-                        _ => vec![memory::made_up_id(number)],
+                        0 => summed.ids.clone(),
+                        _ => vec![made_up_id(number)],
                     },
                 }
             };
-            let moments = memory::EVENTS.iter().enumerate().map(of_moment);
+            let moments = self.sums.iter().enumerate().map(of_moment);
             described.splice(0..0, moments);
         }
         described

@@ -36,10 +36,12 @@
 //!
 //! The crate prints nothing and formats no output for users.
 
+mod allocations;
 mod backlog;
 mod beside;
 mod cpu_time;
 mod described;
+mod distinct_stacks;
 mod limits;
 mod losses;
 pub mod machine;
@@ -61,6 +63,7 @@ mod trace;
 pub mod tracing_data;
 mod unwind;
 
+pub use allocations::Allocated;
 pub use limits::{Limit, ReachedLimits};
 pub use losses::LossAdvice;
 pub use memory::MemoryUse;

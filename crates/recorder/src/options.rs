@@ -190,6 +190,10 @@ pub struct RecordOptions {
     /// Show resident memory instead of single page faults: the session's event must be
     /// `page-faults` with period 1 and the data address, and record data mappings. Default: no.
     pub memory: bool,
+    /// Show requested memory: the mean distance of sampled bytes of `rprof_preload`. The session's
+    /// event must be a breakpoint on its page with period 1, with the registers of its hits.
+    /// Default: none.
+    pub allocations: Option<u64>,
     /// Receives a byte when [`Recording::writer`](crate::Recording::writer) changes.
     pub notify: Option<UnixStream>,
 }
@@ -212,6 +216,7 @@ impl RecordOptions {
             pause: None,
             switch_budget: 0.02,
             memory: false,
+            allocations: None,
             notify: None,
         }
     }

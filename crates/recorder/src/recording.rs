@@ -18,6 +18,7 @@ use rprof_sampler::{
     ControlError, Degradation, EventCount, LateBoost, Role, Session, SessionBuilder,
 };
 
+use crate::allocations::Allocations;
 use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
@@ -145,7 +146,11 @@ impl Recording {
             unwinds: unwinding.is_some(),
             kept_registers: session.extras().user_registers,
             keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
-            sums_memory: options.memory,
+            sums: match (options.memory, options.allocations) {
+                (true, _) => &crate::memory::EVENTS,
+                (false, Some(_)) => &crate::allocations::EVENTS,
+                (false, None) => &[],
+            },
             records_wakers: (session.events().iter()).any(|event| event.role == Role::Wakeups),
         };
         let events = rewriting.describe(session.events());
@@ -171,6 +176,11 @@ impl Recording {
             .map(|faults| {
                 let attr = rewriting.unwound(&faults.attr);
                 Memory::of(&session, &attr, &options.names, &layouts)
+            });
+        let allocations =
+            (options.allocations.zip(session.events().first())).map(|(mean, hits)| {
+                let attr = rewriting.unwound(&hits.attr);
+                Allocations::of(&hits.ids, &attr, mean, &options.names, &layouts)
             });
         let looks = memory.as_ref().map(|memory| Arc::clone(memory.looks()));
         let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
@@ -215,7 +225,7 @@ impl Recording {
             embedding: options.embedding,
             unwinds: unwinding.is_some(),
             backlog,
-            unsorted: session.overwrites() || options.memory,
+            unsorted: session.overwrites() || !rewriting.sums.is_empty(),
             clock: session.clock(),
             trace,
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
@@ -276,6 +286,7 @@ impl Recording {
             unwinding,
             off_cpu,
             memory,
+            allocations,
             live: Arc::clone(&live),
             traces: session.traces(),
             pause: options.pause,
@@ -521,6 +532,7 @@ impl Recording {
             run_delay,
             thread_time: written.thread_time.take(),
             memory: written.memory.take(),
+            allocations: written.allocations.take(),
             duration,
             lost: total.lost.clone().into_iter().collect(),
             dropped: total.dropped.clone().into_iter().collect(),
@@ -562,6 +574,7 @@ impl Recording {
         notes.extend(summary.limits.notes());
         notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
         notes.extend(summary.memory.iter().flat_map(MemoryUse::notes));
+        notes.extend((summary.allocations.iter()).flat_map(|made| made.requests.notes()));
         notes.extend(summary.run_delay.iter().flat_map(run_delay::notes));
         notes.extend(counted.into_iter().flatten());
         if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {

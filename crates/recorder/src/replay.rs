@@ -131,6 +131,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         unwinding,
         off_cpu: None,
         memory: None,
+        allocations: None,
         live,
         traces: Traces::default(),
         pause: None,

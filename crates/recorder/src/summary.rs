@@ -8,6 +8,7 @@ use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
 use rprof_sampler::Degradation;
 
+use crate::allocations::Allocated;
 use crate::limits::ReachedLimits;
 use crate::losses::LossAdvice;
 use crate::memory::MemoryUse;
@@ -64,6 +65,8 @@ pub struct Summary {
     pub thread_time: Option<ThreadTime>,
     /// Resident memory, if it was recorded.
     pub memory: Option<MemoryUse>,
+    /// Requested memory, if it was recorded.
+    pub allocations: Option<Allocated>,
     /// Time that threads waited for a CPU, from scheduler statistics, if switches were recorded: of
     /// attached threads that ran from beginning to end, or of the command's first thread. `None` if
     /// the kernel does not count it or there is no such thread.

@@ -21,7 +21,7 @@ use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use rprof_profile::intern::{Lists, Values};
-use rprof_profile::memory::Coverage;
+use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
     ProfileBuilder, Quality, SymbolTables, Thread, ThreadId, WeightUnit,
@@ -124,6 +124,7 @@ pub(crate) fn assemble(
             || !index.data.warnings().is_empty(),
         cpu_time: CpuTime::from_notes(&notes),
         memory: Coverage::from_notes(&notes),
+        requests: Requests::from_notes(&notes),
         counted: counted(&notes),
         hides_inlined: (symbols.hides_inlined.iter())
             .map(|id| symbols.objects[id.0 as usize].name.to_string())

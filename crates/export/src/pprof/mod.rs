@@ -20,7 +20,9 @@ mod tables;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use rprof_profile::memory::{PEAK, RESIDENT, TOUCHED};
+use rprof_profile::memory::{
+    ALLOCATED, ALLOCATED_OBJECTS, HEAP, HEAP_OBJECTS, HEAP_PEAK, PEAK, RESIDENT, TOUCHED,
+};
 use rprof_profile::waits::{WALL_CLOCK, is_of_waits};
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
@@ -228,9 +230,11 @@ pub(crate) fn time_type(event: &str) -> &'static str {
 /// Returns the sample type of memory, by the names of Go's heap profiles; `None` for others.
 pub(crate) fn memory_type(event: &str) -> Option<&'static str> {
     match event {
-        RESIDENT => Some("inuse_space"),
-        PEAK => Some("peak_space"),
-        TOUCHED => Some("alloc_space"),
+        RESIDENT | HEAP => Some("inuse_space"),
+        PEAK | HEAP_PEAK => Some("peak_space"),
+        TOUCHED | ALLOCATED => Some("alloc_space"),
+        HEAP_OBJECTS => Some("inuse_objects"),
+        ALLOCATED_OBJECTS => Some("alloc_objects"),
         _ => None,
     }
 }
@@ -253,9 +257,12 @@ fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
             _ => samples,
         };
         let weight = match (&event.unit, index) {
-            (WeightUnit::Bytes, _) => (
+            (unit, _) if memory_type(&event.name).is_some() => (
                 memory_type(&event.name).unwrap_or(&name).to_owned(),
-                "bytes",
+                match unit {
+                    WeightUnit::Bytes => "bytes",
+                    _ => "count",
+                },
             ),
             (WeightUnit::Nanoseconds, _) if kind != CPU => (kind.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, 0) => (CPU.to_owned(), "nanoseconds"),

@@ -12,8 +12,9 @@ pub(super) struct Event {
     pub(super) change: Change,
 }
 
+/// What a page fault or a process event changes.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     Fault {
         pid: i32,
         address: u64,
@@ -41,7 +42,7 @@ pub(super) enum Change {
 
 impl Change {
     /// Returns the change that a process event means for memory; `None` for others.
-    pub(super) fn of(event: &ProcessEvent<'_>) -> Option<Change> {
+    pub(crate) fn of(event: &ProcessEvent<'_>) -> Option<Change> {
         Some(match event {
             ProcessEvent::Mapped(mapped) if !mapped.kernel && mapped.pid > 0 => Change::Mapped {
                 pid: mapped.pid,

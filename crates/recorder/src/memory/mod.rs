@@ -17,7 +17,6 @@
 //! | module | contents |
 //! |---|---|
 //! | `events` | faults and process events, as the ledger takes them |
-//! | `fault_stacks` | distinct stacks of faults |
 //! | `looks` | the thread that looks at processes |
 //! | `reader` | reads the resident pages of a process |
 //! | `smaps` | parser of `/proc/PID/smaps` |
@@ -26,7 +25,6 @@
 //! | `figures` | [`MemoryUse`]: totals |
 
 mod events;
-mod fault_stacks;
 mod figures;
 mod looks;
 mod pagemap;
@@ -46,16 +44,17 @@ use rprof_records::{Attr, Endian, ProcessEvent, RecordType, Sample, SampleLayout
 use rprof_sampler::{Session, Stream};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::distinct_stacks::DistinctStacks;
 use crate::output::{RotatingOutput, interpreted};
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
-use events::{Change, Event};
-use fault_stacks::FaultStacks;
+pub(crate) use events::Change;
+use events::Event;
 pub use figures::MemoryUse;
 pub(crate) use looks::Looks;
 use reader::Reading;
-pub(crate) use samples::{EVENTS, made_up_id};
+pub(crate) use samples::EVENTS;
 
 /// Maximum number of events that wait for a look, some 100 MiB. Beyond it rprof gives up the look.
 const MAX_WAITING: usize = 2 << 20;
@@ -82,7 +81,7 @@ struct LastLook {
 #[derive(Debug)]
 pub(crate) struct Memory {
     ledger: Ledger,
-    stacks: FaultStacks,
+    stacks: DistinctStacks,
     /// Layout of the faults after unwinding.
     layout: SampleLayout,
     ids: FxHashSet<u64>,
@@ -136,7 +135,7 @@ impl Memory {
         ));
         Memory {
             ledger: Ledger::new(page_bytes),
-            stacks: FaultStacks::new(names),
+            stacks: DistinctStacks::new(names),
             layout: SampleLayout::new(attr, Endian::NATIVE),
             ids: ids.iter().copied().collect(),
             any_id: ids.first().copied().unwrap_or(0),
@@ -210,7 +209,7 @@ impl Memory {
         sample.id().filter(|id| self.ids.contains(id))?;
         let (pid, address) = (sample.pid()?, sample.addr()?);
         self.faults += 1;
-        let stack = self.stacks.intern(&sample, raw.misc, released.time);
+        let stack = (self.stacks).intern(&sample, raw.misc, released.time, |_| false);
         let change = Change::Fault {
             pid,
             address,
@@ -226,18 +225,10 @@ impl Memory {
         released: &Released<'_>,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
-        if !self.announced.insert(pid) {
-            return Ok(());
+        match self.announced.insert(pid) {
+            true => interpreted::announce(pid, released, &self.layouts, output),
+            false => Ok(()),
         }
-        let pid = rprof_processes::Pid(pid);
-        let bytes = interpreted::mapping(pid, released.time, &self.layouts.sideband)?;
-        let mapping = Released {
-            bytes: &bytes,
-            stream: Stream::Sideband,
-            ..*released
-        };
-        let event = self.layouts.process_event(&mapping);
-        output.put(&mapping, event.as_ref())
     }
 
     /// Applies looks that are complete, and the events that waited for them. All records before

@@ -7,6 +7,8 @@ use rprof_records::{ContextMarker, Misc, SampleFields};
 use rprof_sampler::Stream;
 
 use super::Memory;
+use crate::described::made_up_id;
+use crate::distinct_stacks::DistinctStacks;
 use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
@@ -14,11 +16,6 @@ use crate::pipeline::merge::Released;
 /// Names of the events in the file: memory at the end, at the peak, and all that was ever touched.
 /// Readers show the first by default.
 pub(crate) const EVENTS: [&str; 3] = ["resident-memory", "peak-memory", "touched-memory"];
-
-/// Id of the event at this index of [`EVENTS`], beyond the first. The kernel counts ids from 1.
-pub(crate) fn made_up_id(event: usize) -> u64 {
-    1 << 63 | event as u64
-}
 
 /// Name of the frame for memory from before the recording.
 const BEFORE: &str = "[resident before recording]";
@@ -59,6 +56,8 @@ impl Memory {
             (Some(stack), _) => {
                 let is_own = stack.pid == share.pid;
                 let own = SampleFields {
+                    id: fields.id,
+                    pid: fields.pid,
                     tid: if is_own { stack.tid } else { share.pid },
                     // A child inherits memory that its parent touched before.
                     time: if is_own {
@@ -66,11 +65,8 @@ impl Memory {
                     } else {
                         stack.time.max(born)
                     },
-                    cpu: stack.cpu,
-                    ip: stack.ip,
-                    addr: stack.address,
-                    callchain: stack.chain.to_vec(),
-                    ..fields
+                    period: fields.period,
+                    ..DistinctStacks::fields(stack)
                 };
                 (stack.misc, own)
             }

@@ -8,6 +8,12 @@ use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::Pid;
 use rprof_records::{Misc, Mmap2, MmapIdentity, PROT_EXEC, Record, SampleId, SampleLayout};
+use rprof_sampler::Stream;
+
+use super::RotatingOutput;
+use crate::pipeline::deferred::RecordSink;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Released;
 
 /// Path of the embedded perf map, which is no file.
 const PATH: &[u8] = b"[interpreted functions]";
@@ -39,6 +45,23 @@ pub(crate) fn mapping(pid: Pid, time: u64, layout: &SampleLayout) -> io::Result<
     let mut out = Vec::new();
     (record.encode(Misc::USER, layout, &trailer, &mut out)).map_err(io::Error::other)?;
     Ok(out)
+}
+
+/// Writes the record that maps [`INTERPRETED`] in a process, at the time of a record of it.
+pub(crate) fn announce(
+    pid: i32,
+    released: &Released<'_>,
+    layouts: &Layouts,
+    output: &mut RotatingOutput,
+) -> io::Result<()> {
+    let bytes = mapping(Pid(pid), released.time, &layouts.sideband)?;
+    let mapping = Released {
+        bytes: &bytes,
+        stream: Stream::Sideband,
+        ..*released
+    };
+    let event = layouts.process_event(&mapping);
+    output.put(&mapping, event.as_ref())
 }
 
 /// Returns a perf map for each process with interpreted functions.

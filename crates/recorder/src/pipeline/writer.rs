@@ -16,6 +16,7 @@ use rprof_sampler::{
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
+use crate::allocations::{Allocated, Allocations};
 use crate::limits::{Limit, ReachedLimits};
 use crate::memory::{Memory, MemoryUse};
 use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
@@ -40,6 +41,7 @@ pub(crate) struct Writer {
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) memory: Option<Memory>,
+    pub(crate) allocations: Option<Allocations>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
     /// Polling interval of the channel while nothing is urgent; `None` to be woken by each batch.
@@ -57,6 +59,7 @@ pub(crate) struct Written {
     pub(crate) stacks: Option<StackTally>,
     pub(crate) thread_time: Option<ThreadTime>,
     pub(crate) memory: Option<MemoryUse>,
+    pub(crate) allocations: Option<Allocated>,
     pub(crate) limits: ReachedLimits,
     pub(crate) rejected: u64,
     pub(crate) late: u64,
@@ -107,12 +110,13 @@ impl Writer {
         self.boost.end();
         failure = self.put_traces(failure.is_none()).err().or(failure);
         let mut thread_time = None;
-        let mut memory = None;
+        let (mut memory, mut allocations) = (None, None);
         if failure.is_none() {
             // Release all records regardless of the last watermarks.
             let mut output = WaitOutput {
                 off_cpu: &mut self.off_cpu,
                 memory: &mut self.memory,
+                allocations: &mut self.allocations,
                 output: &mut self.output,
             };
             let rest = (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut output);
@@ -127,6 +131,11 @@ impl Writer {
                 Ok(shown) => memory = shown,
                 Err(error) => failure = failure.or(Some(error)),
             }
+            let made = (self.allocations.as_mut()).map(|made| made.finish(&mut self.output));
+            match made.transpose() {
+                Ok(made) => allocations = made,
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
         let mut limits =
             (self.unwinding.as_ref()).map_or_else(ReachedLimits::default, Unwinding::limits);
@@ -139,6 +148,7 @@ impl Writer {
             output: self.output,
             thread_time,
             memory,
+            allocations,
             limits,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
@@ -189,6 +199,7 @@ impl Writer {
             unwinding,
             off_cpu,
             memory,
+            allocations,
             ..
         } = self;
         if let Some(waits) = off_cpu {
@@ -226,6 +237,7 @@ impl Writer {
             let mut output = WaitOutput {
                 off_cpu,
                 memory,
+                allocations,
                 output,
             };
             if let Some(pid) = announced {
@@ -253,6 +265,7 @@ impl Writer {
         let mut waits = WaitOutput {
             off_cpu,
             memory,
+            allocations,
             output,
         };
         let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;

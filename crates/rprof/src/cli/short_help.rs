@@ -48,6 +48,7 @@ static SHORT_HELPS: &[ShortHelp] = &[
             "runtimes",
             "off-cpu",
             "memory",
+            "alloc",
             "output",
             "switch-output",
             "runs",

@@ -8,7 +8,7 @@ use rprof_events::Event;
 use rprof_export::amounts::bytes;
 use rprof_export::verdict::Finding;
 use rprof_profile::Profile;
-use rprof_profile::memory::{PEAK, RESIDENT, TOUCHED};
+use rprof_profile::memory::{ALLOCATED, HEAP, HEAP_PEAK, PEAK, RESIDENT, TOUCHED};
 use rprof_recorder::MemoryUse;
 use rprof_records::{AttrFlags, SampleType};
 use rprof_sampler::SessionBuilder;
@@ -96,15 +96,16 @@ pub(crate) fn add_to(builder: SessionBuilder, event: Event) -> SessionBuilder {
 }
 
 impl MemoryArgs {
-    /// Selects the event of the wanted moment.
+    /// Selects the events of the wanted moment.
     pub(crate) fn choose(&self, options: &mut Options) {
-        let event = match self.at {
+        let events = match self.at {
             None => return,
-            Some(MemoryMoment::End) => RESIDENT,
-            Some(MemoryMoment::Peak) => PEAK,
-            Some(MemoryMoment::Ever) => TOUCHED,
+            Some(MemoryMoment::End) => [RESIDENT, HEAP],
+            Some(MemoryMoment::Peak) => [PEAK, HEAP_PEAK],
+            Some(MemoryMoment::Ever) => [TOUCHED, ALLOCATED],
         };
-        options.filter.events = vec![event.to_owned()];
+        // A recording has one of the two: of resident or of requested memory.
+        options.filter.events = events.map(str::to_owned).into();
     }
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn keep_end(profile: &mut Profile, events: &[String]) {
     let end = profile
         .events
         .iter()
-        .position(|event| event.name == RESIDENT);
+        .position(|event| [RESIDENT, HEAP].contains(&&*event.name));
     if let (Some(end), true) = (end, events.is_empty()) {
         profile.retain_event(end);
     }

@@ -1,5 +1,6 @@
 //! Recording: from the arguments to the closing summary.
 
+pub(crate) mod alloc;
 pub(crate) mod end;
 pub(crate) mod event_list;
 pub(crate) mod memory;

@@ -22,13 +22,14 @@ use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
 use crate::input::named_input::refuse_recording;
+use crate::recording::alloc::Preload;
 use crate::recording::end::{StopReason, Times, wait_for_command, watch};
 use crate::recording::runtimes::Runtimes;
 use crate::recording::signals::Signals;
 use crate::recording::status::{exit_status, of_exec};
 use crate::recording::summary::print_summary;
 use crate::recording::waits;
-use crate::recording::{event_list, memory};
+use crate::recording::{alloc, event_list, memory};
 use crate::terminal::Terminal;
 use crate::terminal::output::{cannot, check_standard_output, choice};
 use crate::wording::messages::{Failure, is_broken_pipe, say};
@@ -40,6 +41,9 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     if args.memory {
         memory::check(args)?;
     }
+    if args.alloc.is_some() {
+        alloc::check(args)?;
+    }
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
     if args.memory {
@@ -48,6 +52,13 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         let dump = job.unwinds.then_some(memory::DUMP_BYTES);
         job.builder = job.builder.user_stack(dump.filter(|_| stacks));
         job.memory = true;
+    }
+    if let Some(mean) = args.alloc {
+        let preload = Preload::new(mean)?;
+        let dump = job.unwinds.then_some(memory::DUMP_BYTES);
+        job.builder = preload.add_to(job.builder)?;
+        job.builder = job.builder.user_stack(dump.filter(|_| stacks));
+        job.preload = Some(preload);
     }
     if let Some(hertz) = args.waits.off_cpu {
         if args.extras.overwrite {
@@ -94,6 +105,8 @@ pub(crate) struct Job {
     pub(crate) switch_budget: Option<f64>,
     /// Show resident memory instead of page faults.
     pub(crate) memory: bool,
+    /// Library that shows requested memory.
+    pub(crate) preload: Option<Preload>,
     /// Remarks about what the target includes and excludes.
     pub(crate) remarks: Vec<String>,
     /// Runtimes that rprof makes write symbols.
@@ -134,6 +147,7 @@ impl Job {
             least_wait: None,
             switch_budget: None,
             memory: false,
+            preload: None,
             remarks: target.remarks(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
@@ -352,6 +366,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         },
         unwind: job.unwinds,
         memory: job.memory,
+        allocations: job.preload.as_ref().map(|preload| preload.mean),
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..RecordOptions::new(job.to.output, command_line)
     };
@@ -363,6 +378,9 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             let mut launcher =
                 (Launcher::new(program).args(args)).stdout_to_stderr(job.to.is_stdout);
             for (variable, value) in job.runtimes.iter().flat_map(Runtimes::variables) {
+                launcher = launcher.env(variable, value);
+            }
+            for (variable, value) in job.preload.iter().flat_map(Preload::variables) {
                 launcher = launcher.env(variable, value);
             }
             Recording::start(job.builder, &launcher, options)

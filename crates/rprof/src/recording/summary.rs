@@ -15,9 +15,9 @@ use rprof_recorder::{
 };
 use rprof_sampler::Degradation;
 
-use crate::recording::memory;
 use crate::recording::rights::hidden_by;
 use crate::recording::waits::{run_delay, thread_time};
+use crate::recording::{alloc, memory};
 use crate::wording::messages::say;
 use crate::wording::remedies;
 
@@ -33,9 +33,10 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         1 => "1 sample".to_owned(),
         n => format!("{} samples", HumanCount(n)),
     };
-    let events = match summary.memory {
-        Some(_) => "resident memory".to_owned(),
-        None => summary.events.join(", "),
+    let events = match (&summary.memory, &summary.allocations) {
+        (Some(_), _) => "resident memory".to_owned(),
+        (None, Some(_)) => "requested memory".to_owned(),
+        (None, None) => summary.events.join(", "),
     };
     match &summary.files[..] {
         // Each file is reported below.
@@ -59,6 +60,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         lines.extend(thread_time(summary.waits, time, ring));
     }
     lines.extend(summary.memory.iter().flat_map(memory::lines));
+    lines.extend(summary.allocations.iter().flat_map(alloc::lines));
     lines.extend(summary.run_delay.as_ref().map(run_delay));
     lines.extend(summary.moved.iter().map(moved));
     loss_lines(summary, &mut lines);

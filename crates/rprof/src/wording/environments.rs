@@ -3,6 +3,7 @@
 use rprof_export::diff::Environment;
 use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::compare::Work;
+use rprof_profile::memory::is_of_memory;
 
 use crate::wording::recording_facts;
 
@@ -11,20 +12,23 @@ pub(crate) struct RecordedOn {
     cpu: Option<String>,
     cpus: Option<String>,
     kernel: Option<String>,
-    /// Seconds from the first to the last sample; `None` if a command's exit ended the recording.
+    /// Seconds from the first to the last sample; `None` if a command's exit ended the recording,
+    /// and for memory.
     seconds: Option<f64>,
 }
 
 impl RecordedOn {
     pub(crate) fn of(data: &PerfData) -> RecordedOn {
         let features = data.features();
+        // Memory in use is a state, no rate.
+        let is_memory = (data.events().list().first()).is_some_and(|e| is_of_memory(&e.name));
         let seconds = (features.sample_time()).filter(|(first, last)| last > first);
         RecordedOn {
             cpu: features.string(Feature::CPUDESC),
             cpus: features.cpu_counts().map(|(_, online)| online.to_string()),
             kernel: features.string(Feature::OSRELEASE),
             seconds: seconds
-                .filter(|_| !recording_facts::is_of_command(data))
+                .filter(|_| !is_memory && !recording_facts::is_of_command(data))
                 .map(|(first, last)| (last - first) as f64 / 1e9),
         }
     }

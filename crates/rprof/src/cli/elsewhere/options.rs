@@ -608,9 +608,23 @@ static OPTIONS: &[Row] = &[
     ),
     (
         SAMPLE,
-        &["--alloc", "--live", "--nativemem"],
+        &["--live", "--nativemem"],
         Instead(
-            "rprof does not sample allocations; `-e page-faults` samples the first access to memory",
+            "`rprof record --alloc -- COMMAND` samples allocations; `--memory` records resident memory",
+        ),
+    ),
+    (
+        DRAW,
+        &["--alloc"],
+        Instead(
+            "`rprof record --alloc -- COMMAND` samples allocations; `--memory` records resident memory",
+        ),
+    ),
+    (
+        TOP,
+        &["--alloc"],
+        Instead(
+            "`rprof record --alloc -- COMMAND` samples allocations; `--memory` records resident memory",
         ),
     ),
     (

@@ -1,10 +1,10 @@
-//! [`FaultStacks`]: distinct stacks of page faults.
+//! [`DistinctStacks`]: the stacks of page faults or allocations, which are added up.
 
 use std::hash::{Hash, Hasher};
 
 use rprof_jit::InterpretedNames;
 use rprof_memory::StackId;
-use rprof_records::{ContextMarker, Misc, Sample};
+use rprof_records::{ContextMarker, Misc, Sample, SampleFields};
 use rustc_hash::{FxHashMap, FxHasher};
 
 /// Maximum number of distinct stacks.
@@ -16,24 +16,24 @@ const MAX_BYTES: usize = 256 << 20;
 /// Name of all stacks beyond the limits.
 const FURTHER: &str = "mem::[further stacks]";
 
-/// The last fault with a stack.
+/// The last sample with a stack.
 #[derive(Clone, Debug)]
-pub(super) struct FaultStack {
-    pub(super) pid: i32,
-    pub(super) tid: i32,
-    /// Time of the fault: code at its addresses may change later.
-    pub(super) time: u64,
-    pub(super) cpu: u32,
-    pub(super) ip: u64,
-    pub(super) address: u64,
-    pub(super) misc: Misc,
+pub(crate) struct KnownStack {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    /// Time of the sample: code at its addresses may change later.
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    pub(crate) ip: u64,
+    pub(crate) address: u64,
+    pub(crate) misc: Misc,
     /// Leaf first, with markers.
-    pub(super) chain: Box<[u64]>,
+    pub(crate) chain: Box<[u64]>,
 }
 
 #[derive(Debug)]
-pub(super) struct FaultStacks {
-    stacks: Vec<FaultStack>,
+pub(crate) struct DistinctStacks {
+    stacks: Vec<KnownStack>,
     by_hash: FxHashMap<u64, u32>,
     bytes: usize,
     chain: Vec<u64>,
@@ -41,9 +41,9 @@ pub(super) struct FaultStacks {
     refused: u64,
 }
 
-impl FaultStacks {
-    pub(super) fn new(names: &InterpretedNames) -> FaultStacks {
-        FaultStacks {
+impl DistinctStacks {
+    pub(crate) fn new(names: &InterpretedNames) -> DistinctStacks {
+        DistinctStacks {
             stacks: Vec::new(),
             by_hash: FxHashMap::default(),
             bytes: 0,
@@ -53,16 +53,22 @@ impl FaultStacks {
         }
     }
 
-    /// Returns the stack of a fault: thread and callchain.
-    pub(super) fn intern(&mut self, sample: &Sample<'_>, misc: Misc, time: u64) -> StackId {
+    /// Returns the stack of a sample: its thread, and its callchain without the addresses that
+    /// `is_own` selects.
+    pub(crate) fn intern(
+        &mut self,
+        sample: &Sample<'_>,
+        misc: Misc,
+        time: u64,
+        is_own: impl Fn(u64) -> bool,
+    ) -> StackId {
         let mut chain = std::mem::take(&mut self.chain);
         chain.clear();
-        chain.extend(
-            sample
-                .callchain()
-                .into_iter()
-                .flat_map(|chain| chain.iter()),
-        );
+        let entries = sample
+            .callchain()
+            .into_iter()
+            .flat_map(|chain| chain.iter());
+        chain.extend(entries.filter(|address| !is_own(*address)));
         let is_full = self.stacks.len() >= MAX_STACKS || self.bytes >= MAX_BYTES;
         let (pid, tid) = (sample.pid().unwrap_or(0), sample.tid().unwrap_or(0));
         let mut hash = hash_of(pid, tid, &chain);
@@ -76,8 +82,8 @@ impl FaultStacks {
         let id = loop {
             let Some(id) = self.by_hash.get(&hash).copied() else {
                 let id = self.stacks.len() as u32;
-                self.bytes += size_of_val(&*chain) + size_of::<FaultStack>();
-                self.stacks.push(FaultStack {
+                self.bytes += size_of_val(&*chain) + size_of::<KnownStack>();
+                self.stacks.push(KnownStack {
                     pid,
                     tid,
                     time,
@@ -108,12 +114,26 @@ impl FaultStacks {
         StackId(id)
     }
 
-    pub(super) fn get(&self, id: StackId) -> Option<&FaultStack> {
+    /// Returns the fields of a sample with this stack.
+    pub(crate) fn fields(stack: &KnownStack) -> SampleFields {
+        SampleFields {
+            pid: stack.pid,
+            tid: stack.tid,
+            time: stack.time,
+            cpu: stack.cpu,
+            ip: stack.ip,
+            addr: stack.address,
+            callchain: stack.chain.to_vec(),
+            ..SampleFields::default()
+        }
+    }
+
+    pub(crate) fn get(&self, id: StackId) -> Option<&KnownStack> {
         self.stacks.get(id.0 as usize)
     }
 
-    /// Returns the number of faults with stacks beyond the limits.
-    pub(super) fn refused(&self) -> u64 {
+    /// Returns the number of samples with stacks beyond the limits.
+    pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 }
