@@ -36,10 +36,26 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     match style {
         Style::NoParameters => functions(raw)
             .find_map(|function| plain(function, style))
+            .or_else(|| without_constraint(raw, style))
             .or_else(|| without_return_type(functions(raw).next()?)),
-        Style::Full => plain(raw, style),
+        Style::Full => plain(raw, style)
+            .or_else(|| without_constraint(raw, style))
+            .or_else(|| short::name(raw).filter(|_| has_constraints(raw))),
         Style::Mangled => None,
     }
+}
+
+fn has_constraints(raw: &str) -> bool {
+    ["Tk", "Tn", "Tp", "Q"]
+        .iter()
+        .any(|part| raw.contains(part))
+}
+
+/// Demangles a function without its requires clause, which `cpp_demangle` cannot parse.
+fn without_constraint(raw: &str, style: Style) -> Option<String> {
+    let clauses = raw.match_indices('Q').take(8);
+    let mut names = clauses.filter(|(at, _)| short::is_requires_clause(&raw[at + 1..]));
+    names.find_map(|(at, _)| plain(&raw[..at], style))
 }
 
 /// Splits the name of a block of Clang: `___Z4mainv_block_invoke_2` is the second one in `main`.
@@ -89,7 +105,7 @@ fn plain_name(mangled: &str, style: Style) -> Option<String> {
     let symbol = Symbol::new_with_options(mangled, &parse).ok()?;
     let mut out = Bounded::default();
     let failed = symbol.structured_demangle(&mut out, &options).is_err();
-    let mut name = literal_operators(literals(out.finish(failed)?));
+    let mut name = without_empty_packs(literal_operators(literals(out.finish(failed)?)));
     if style == Style::NoParameters {
         name = without_qualifiers(name);
     }
@@ -138,9 +154,20 @@ fn without_qualifiers(mut name: String) -> String {
             name.truncate(shorter.len());
         }
     }
-    // Empty parameter packs.
-    while name.contains(", >") {
-        name = name.replace(", >", ">");
+    name
+}
+
+/// Removes empty parameter packs, which `cpp_demangle` shows as `, >` and `, &&)`.
+fn without_empty_packs(mut name: String) -> String {
+    for (pack, nothing) in [(", >", ">"), (", &&)", ")")] {
+        while name.contains(pack) {
+            name = name.replace(pack, nothing);
+        }
+    }
+    // Elsewhere, as in `char const (&&) [4]`, it is a reference to an array.
+    if name.ends_with("(&&)") {
+        name.truncate(name.len() - 3);
+        name.push(')');
     }
     name
 }

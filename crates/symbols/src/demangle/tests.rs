@@ -501,3 +501,91 @@ fn blocks_are_named_after_their_function() {
         assert_eq!((full(raw), short(raw)), (in_full.into(), in_short.into()));
     }
 }
+
+/// Names that Clang 18 gives to functions with C++20 constraints. c++filt of binutils 2.40 and
+/// LLVM 14 leave them mangled; the templates and arguments are those of the source.
+#[test]
+fn constrained_functions() {
+    for (raw, expected) in [
+        (
+            "_Z11abbreviatedITk5SmalliTkN2ns3BigENS0_1VIiEEEvT_T0_",
+            "abbreviated<int, ns::V<int> >",
+        ),
+        ("_Z11constrainedITk5SmalldEvT_", "constrained<double>"),
+        ("_Z11constrainedITk5SmalliEvT_", "constrained<int>"),
+        ("_Z2ttI3BoxEvT_IiE", "tt<Box>"),
+        (
+            "_Z3reqI1GQrQT__XplfL0p_fL0p_XcldtfL0p_1gIiEEEEvS1_",
+            "req<G>",
+        ),
+        ("_Z4packITpTk5SmallJidEEvDpT_", "pack<int, double>"),
+        (
+            "_Z4req2IN2ns1VIiEEQrqTNT_4typeEXstS3_EEvS3_",
+            "req2<ns::V<int> >",
+        ),
+        ("_Z5valueITnDk5SmallLi3EEvv", "value<3>"),
+        ("_Z7partialITk4BothIiEiEvT_", "partial<int>"),
+        ("_Z8requiredIiQ5SmallIT_EEvS0_", "required<int>"),
+        (
+            "_Z9required2IN2ns1VIiEEQsr2nsE3BigIT_EEvS3_",
+            "required2<ns::V<int> >",
+        ),
+        (
+            "_Z9required2IiQaantsr2nsE3BigIT_E5SmallIS0_EEvS0_",
+            "required2<int>",
+        ),
+        ("_ZN1XIZ4mainE1LE1mEvQnt5SmallIT_E", "X<main::L>::m"),
+        ("_ZN1XIiE1mEvQ5SmallIT_E", "X<int>::m"),
+        ("_ZN1XIiE3twoITk4BothIT_EiEEvS3_", "X<int>::two<int>"),
+        ("_ZN2FFIiEF2frES0_Q5SmallIT_E", "FF<int>::fr"),
+        ("_ZN2ns1S1mITk5SmalliEEvT_", "ns::S::m<int>"),
+        (
+            "_ZN2ns1S1qIlQaa5SmallIT_EgtstS2_Li2EEEvS2_",
+            "ns::S::q<long>",
+        ),
+        ("_ZN2ns1SC2ITk5SmalliEET_", "ns::S::S<int>"),
+        ("_ZN2ns1ScvT_ITk5SmalliEEv", "ns::S::operator int<int>"),
+        (
+            "_ZN2ns6nestedITkNS_3BigENS_1VIiEEEEvT_",
+            "ns::nested<ns::V<int> >",
+        ),
+        ("_ZZ4mainENK3$_0clIiEEDaT_", "main::$_0::operator()<int>"),
+        ("_ZZ4mainENK3$_1clIiEEDaT_", "main::$_1::operator()<int>"),
+        (
+            "_ZZ4mainENK3$_2clIiEEDaT_Q5SmallIS1_E",
+            "main::$_2::operator()<int>",
+        ),
+        ("_ZeqITk5SmalliEb3BoxIT_ES2_", "operator==<int>"),
+        ("_Z4packITpTk5SmallJEEvDpT_", "pack<>"),
+        ("_Z8requiredIiQ5SmallIT_EEvS0_.cold", "required<int>"),
+    ] {
+        assert_eq!(short(raw), expected, "{raw}");
+        assert!(!full(raw).contains("_Z"), "{raw}");
+    }
+    // Not a requires clause, or an incomplete one.
+    for raw in [
+        "_Z8requiredIiQ5SmallIT_EvS0_",
+        "_Z1fvQ",
+        "_Z1fvQ5Smal",
+        "_Z1fITkEvT_",
+        "_Z1fITp",
+    ] {
+        assert_eq!(short(raw), raw);
+    }
+}
+
+/// `cpp_demangle` writes `, >` and `, &&)`. Checked with c++filt.
+#[test]
+fn empty_packs() {
+    for (raw, expected) in [
+        (
+            "_ZN4llvm15MetaRenamerPass3runERNS_6ModuleERNS_15AnalysisManagerIS1_JEEE",
+            "llvm::MetaRenamerPass::run(llvm::Module&, llvm::AnalysisManager<llvm::Module>&)",
+        ),
+        ("_Z6InvokeIJEEvPFvvEDpOT_", "void Invoke<>(void (*)())"),
+        ("_Z1gIJEEvDpOT_", "void g<>()"),
+        ("_Z1hIiEvOA3_T_", "void h<int>(int (&&) [3])"),
+    ] {
+        assert_eq!(full(raw), expected, "{raw}");
+    }
+}

@@ -5,30 +5,27 @@
 //! array types, local names, ...) return `None`. So do names that `cpp_demangle` may write
 //! differently. Ten times faster, with the same output. Itanium C++ ABI, section 5.1.
 
+mod constraints;
 mod pass;
 mod words;
 
 use super::MAX_OUTPUT;
+pub(super) use constraints::is_requires_clause;
+use constraints::{CLOSE, CONVERSION, OPEN, with_conversion, without_hidden};
 use words::{OPERATORS, builtin};
 
 /// Returns a function's name without parameters. `None` if it needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
-    let mut short = Short {
-        rest: mangled.strip_prefix("_Z")?.as_bytes(),
-        out: String::with_capacity(2 * mangled.len()),
-        known: Vec::with_capacity(16),
-        depth: 0,
-        has_auto: false,
-        ends_with_arguments: false,
-        ends_with_constructor: false,
-    };
+    let mut short = Short::new(mangled.strip_prefix("_Z")?);
     short.function()?;
     // The parameters are not shown, but must be valid types: otherwise this is no function name.
     short.known.clear();
-    while !matches!(short.peek(), None | Some(b'.')) {
+    while !matches!(short.peek(), None | Some(b'.' | b'Q')) {
         short.pass_type()?;
     }
-    Some(short.out)
+    short.pass_requires_clause()?;
+    let is_end = matches!(short.peek(), None | Some(b'.'));
+    with_conversion(without_hidden(short.out)).filter(|_| is_end)
 }
 
 const MAX_DEPTH: usize = 48;
@@ -52,6 +49,23 @@ struct Short<'a> {
     /// True if the last name ended with template arguments.
     ends_with_arguments: bool,
     ends_with_constructor: bool,
+    /// True within a text that is removed at the end.
+    is_hidden: bool,
+}
+
+impl<'a> Short<'a> {
+    fn new(rest: &'a str) -> Self {
+        Short {
+            rest: rest.as_bytes(),
+            out: String::with_capacity(2 * rest.len()),
+            known: Vec::with_capacity(16),
+            depth: 0,
+            has_auto: false,
+            ends_with_arguments: false,
+            ends_with_constructor: false,
+            is_hidden: false,
+        }
+    }
 }
 
 impl Short<'_> {
@@ -178,6 +192,12 @@ impl Short<'_> {
                     is_new = false;
                 }
                 b'I' if !is_first => self.arguments()?,
+                b'c' if is_function && !is_first && self.rest.starts_with(b"cvT_I") => {
+                    self.rest = &self.rest[4..];
+                    self.out.push_str("::operator ");
+                    self.out.push(CONVERSION);
+                    name = (start, start);
+                }
                 b'C' | b'D' if !is_first => {
                     let kind = self.next()?;
                     let digits = if kind == b'C' {
@@ -242,9 +262,9 @@ impl Short<'_> {
     fn unqualified(&mut self) -> Option<(usize, usize)> {
         let start = self.out.len();
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
-        // Internal linkage.
-        if self.rest.get(1).is_some_and(u8::is_ascii_digit) {
-            self.eat(b'L');
+        // Internal linkage; a friend that depends on the class's template arguments.
+        if self.rest.get(1).is_some_and(u8::is_ascii_digit) && !self.eat(b'L') {
+            self.eat(b'F');
         }
         if self.peek()?.is_ascii_digit() {
             return Some((start, self.tagged_identifier()?));
@@ -285,7 +305,10 @@ impl Short<'_> {
             (text == "_GLOBAL__N_1").then(|| self.out.push_str("(anonymous namespace)"))
         } else {
             // Other demanglers abbreviate these stream names.
-            (len > 0 && !text.starts_with("basic_i")).then(|| self.out.push_str(text))
+            let is_usual = len > 0
+                && !text.starts_with("basic_i")
+                && !text.contains([OPEN, CLOSE, CONVERSION]);
+            is_usual.then(|| self.out.push_str(text))
         }
     }
 
@@ -358,9 +381,15 @@ impl Short<'_> {
     fn list(&mut self) -> Option<()> {
         let start = self.out.len();
         while !self.eat(b'E') {
-            if self.out.len() > start {
+            if self.eat(b'Q') {
+                self.pass_expression()?;
+                return self.eat(b'E').then_some(());
+            }
+            let (end, known) = (self.out.len(), self.known.len());
+            if end > start {
                 self.out.push_str(", ");
             }
+            self.declarations()?;
             let before = self.out.len();
             match self.peek()? {
                 b'L' => self.literal()?,
@@ -369,10 +398,10 @@ impl Short<'_> {
                     self.deeper(Self::list)?;
                     if self.out.len() == before {
                         // An empty pack at the end is omitted. Elsewhere, demanglers differ.
-                        if self.peek()? != b'E' {
+                        if !matches!(self.peek()?, b'E' | b'Q') || self.known.len() > known {
                             return None;
                         }
-                        self.out.truncate(before.saturating_sub(2).max(start));
+                        self.out.truncate(end);
                         if self.out.ends_with('>') {
                             return None;
                         }
@@ -442,7 +471,7 @@ impl Short<'_> {
                     short.know(start, (start, start));
                     Some(())
                 }
-                b'T' if short.has_auto => {
+                b'T' if short.has_auto || short.is_hidden => {
                     short.rest = &short.rest[1..];
                     let number = match short.peek()? {
                         b'_' => 1,

@@ -64,7 +64,7 @@ impl Short<'_> {
         })
     }
 
-    fn pass_identifier(&mut self) -> Option<()> {
+    pub(super) fn pass_identifier(&mut self) -> Option<()> {
         let len = self.number()?;
         self.rest = self.rest.get(len..)?;
         while self.eat(b'B') {
@@ -75,7 +75,7 @@ impl Short<'_> {
     }
 
     /// Skips a reference: `S_`, `S1_`, `T_`, `Sa`, ...
-    fn pass_reference(&mut self) -> Option<()> {
+    pub(super) fn pass_reference(&mut self) -> Option<()> {
         let kind = self.next()?;
         let first = self.next()?;
         if kind == b'S' && matches!(first, b't' | b'a' | b's' | b'b' | b'i' | b'o' | b'd') {
@@ -91,7 +91,7 @@ impl Short<'_> {
         Some(())
     }
 
-    fn pass_arguments(&mut self) -> Option<()> {
+    pub(super) fn pass_arguments(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         self.deeper(|short| {
             while !short.eat(b'E') {
