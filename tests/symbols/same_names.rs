@@ -179,3 +179,64 @@ fn a_name_without_its_place_chooses_all_functions_of_that_name() {
     let diff = here.rprof("diff --all perf.data perf.data").ok().out();
     assert!(diff.contains("step") && !diff.contains("step ("), "{diff}");
 }
+
+const OVERLOADS: &str = "
+#include <cstdint>
+static volatile uint64_t sink;
+struct Work {
+    __attribute__((noinline)) void operator()(int n) const { spin(uint64_t(n)); sink = 1; }
+    __attribute__((noinline)) void operator()(long n) const { spin(uint64_t(n)); sink = 2; }
+    static __attribute__((always_inline)) void spin(uint64_t n) {
+        uint64_t x = 1;
+        for (uint64_t i = 0; i < n; i++) x = x * 6364136223846793005u + i;
+        sink = x;
+    }
+};
+int main() {
+    Work work;
+    for (int i = 0; i < 150; i++) { work(2000000); work(1000000L); }
+}
+";
+
+const CLOSURES: &str = "
+use std::hint::black_box;
+#[inline(never)]
+fn repeat<F: Fn(u64) -> u64>(f: F, n: u64) -> u64 {
+    (0..n).fold(1, |x, i| black_box(f(x ^ i)))
+}
+fn main() {
+    let first = repeat(|x| x.wrapping_mul(3), 100_000_000);
+    let second = repeat(|x| x.rotate_left(7), 100_000_000);
+    println!(\"{}\", first ^ second);
+}
+";
+
+/// Their linkage names differ, with and without debug information.
+#[test]
+fn overloads_and_instances_are_rows_of_their_own() {
+    needs!(PerfEvents, Cxx);
+    let here = Here::new();
+    let rows = |begin: &str| {
+        let report = here.report("");
+        let rows = report.only().rows.iter();
+        let found = rows.filter(|row| row.symbol.starts_with(begin) && row.self_samples > 0);
+        found.map(|row| row.symbol.clone()).collect::<Vec<_>>()
+    };
+    for flags in [&["-O1"][..], &["-O1", "-g"]] {
+        let program = generated("overloads", OVERLOADS, Language::Cxx, flags);
+        here.record("-F 999 -e cpu-clock:u", &program, "");
+        let mut overloads = rows("Work::operator()");
+        overloads.sort();
+        let expected = [
+            "Work::operator() (int) const",
+            "Work::operator() (long) const",
+        ];
+        assert_eq!(overloads, expected, "{flags:?}");
+        // A name without the parameters means all of them.
+        here.rprof("report --symbol Work::operator()").ok();
+    }
+    let program = generated("closures", CLOSURES, Language::Rust, &["-O"]);
+    here.record("-F 999 -e cpu-clock:u", &program, "");
+    let instances = rows("closures::repeat");
+    assert_eq!(instances.len(), 2, "{instances:?}");
+}

@@ -33,7 +33,7 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
 /// ```
 pub fn matches_function(pattern: &str, name: &str) -> bool {
     matches_name(pattern, name)
-        || without_place(name).is_some_and(|bare| matches_name(pattern, bare))
+        || without_distinction(name).is_some_and(|bare| matches_name(pattern, bare))
         || place_of_text(name).is_some_and(|(_, at)| matches_name(pattern, &name[..at]))
         || SourceName::parse(name).is_some_and(|source| matches_source(pattern, &source))
 }
@@ -56,6 +56,48 @@ pub(crate) fn without_place(name: &str) -> Option<&str> {
     let (file, line) = place.rsplit_once(':')?;
     let is_line = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
     (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
+}
+
+/// Removes a suffix that distinguishes functions by file and line, by parameters (`f (int) const`)
+/// or by linkage name (`f [_Z1fi]`), as `rprof_symbols` appends them; `None` if there is none.
+pub(crate) fn without_distinction(name: &str) -> Option<&str> {
+    let shorter = without_place(name)
+        .or_else(|| without_linkage_name(name))
+        .or_else(|| without_parameters(name))?;
+    Some(without_place(shorter).unwrap_or(shorter))
+}
+
+fn without_linkage_name(name: &str) -> Option<&str> {
+    let (bare, linkage) = name.strip_suffix(']')?.rsplit_once(" [")?;
+    let is_mangled = linkage.starts_with("_Z") || linkage.starts_with("_R");
+    let is_linkage = is_mangled && !linkage.contains(' ');
+    (is_linkage && !bare.is_empty()).then_some(bare)
+}
+
+fn without_parameters(name: &str) -> Option<&str> {
+    let mut rest = name;
+    while let Some(shorter) = [" const", " volatile", " &", " &&"]
+        .iter()
+        .find_map(|end| rest.strip_suffix(end))
+    {
+        rest = shorter;
+    }
+    let list = rest.strip_suffix(')')?;
+    let mut depth = 1_usize;
+    let open = list.rfind(|letter| {
+        match letter {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    let (bare, parameters) = (list[..open].strip_suffix(' ')?, &list[open + 1..]);
+    // Other programs write such notes behind names.
+    const NOTES: [&str; 5] = ["deleted", "inlined", "anonymous", "native", "program"];
+    let is_place = parameters.contains('/') || parameters.replace("::", "").contains(':');
+    let is_note = is_place || NOTES.contains(&parameters);
+    (!is_note && !bare.is_empty() && !bare.ends_with("decltype")).then_some(bare)
 }
 
 /// Matches bytes like [`matches_name`].

@@ -116,6 +116,22 @@ impl Frames {
         self
     }
 
+    /// Replaces the functions for which there is another name.
+    pub(crate) fn rename(
+        &mut self,
+        symbol: impl FnOnce(&Arc<Symbol>) -> Option<Arc<Symbol>>,
+        mut inlined: impl FnMut(&Arc<InlinedName>) -> Option<Arc<InlinedName>>,
+    ) {
+        if let Some(renamed) = symbol(&self.symbol) {
+            self.symbol = renamed;
+        }
+        for call in &mut self.inlined {
+            if let Some(renamed) = inlined(&call.function) {
+                call.function = renamed;
+            }
+        }
+    }
+
     /// Returns the function that contains the address: the outermost frame.
     #[must_use]
     pub fn symbol(&self) -> &Arc<Symbol> {

@@ -15,6 +15,7 @@
 //! | `stored_answers` | on-disk cache of results from debug information |
 //! | `reconcile` | merges symbol table and debug information into one result |
 //! | `same_names` | disambiguates functions of the same name by file and line |
+//! | `linkage_names` | disambiguates functions by parameters or linkage name |
 //! | `image_functions` | ranges of functions, from unwinding information |
 //! | `located` | functions without symbols, named after the image and their start |
 //! | `signal_trampoline` | detects signal trampolines by their bytes |
@@ -40,6 +41,7 @@ mod debug;
 mod dwarf;
 mod elf_image;
 mod image_functions;
+mod linkage_names;
 mod located;
 mod memory;
 mod once_map;

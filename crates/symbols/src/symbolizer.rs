@@ -15,6 +15,7 @@ use crate::debug::DebugFiles;
 use crate::dwarf::{DebugInfo, DwarfQuery, Found};
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
+use crate::linkage_names;
 use crate::located::LocatedNames;
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
@@ -341,6 +342,9 @@ impl Symbolizer {
             )
         };
         let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
+        if self.tells_apart {
+            linkage_names::tell_apart(&mut lookups, self.style);
+        }
         // If no address repeats, results are moved instead of cloned.
         let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();
         let resolve = |svma: Result<u64, Reason>| {

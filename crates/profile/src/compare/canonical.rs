@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::frame::{Object, ObjectKind};
 use crate::generics::elide_arguments;
-use crate::pattern::without_place;
+use crate::pattern::without_distinction;
 
 /// Clone suffixes with a number.
 const NUMBERED: [&str; 7] = [
@@ -42,12 +42,12 @@ pub(super) struct CanonicalName {
 }
 
 /// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
-/// distinguishing `(file:line)`. `fold_generics` merges instances of generic functions.
+/// [distinctions](without_distinction). `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
-    of_any_build(without_place(name).unwrap_or(name), fold_generics)
+    of_any_build(without_distinction(name).unwrap_or(name), fold_generics)
 }
 
-/// Acts like [`function_name`], but keeps `(file:line)`.
+/// Acts like [`function_name`], but keeps distinctions.
 pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(without_hash(without_clones(name)));
     if name.contains('[') {
@@ -282,9 +282,16 @@ mod tests {
             ("{anonymous}::f()", "(anonymous namespace)::f()"),
             ("step (parser.rs:12)", "step"),
             ("{closure#0} (parser/mod.rs:7)", "{closure#0}"),
+            ("F::operator() (int, ns::T*) const", "F::operator()"),
+            ("f<int> (void (*)(int))", "f<int>"),
+            ("f [_Z1fIiEvT_Q5SmallIS0_E]", "f"),
             // Names, not suffixes.
             ("f(a:1)", "f(a:1)"),
             ("f (a:b)", "f (a:b)"),
+            ("f (/usr/lib/x.so)", "f (/usr/lib/x.so)"),
+            ("poll (inlined)", "poll (inlined)"),
+            ("f(int) const", "f(int) const"),
+            ("f [x]", "f [x]"),
             ("com.example.Foo.part", "com.example.Foo.part"),
             ("main.func1", "main.func1"),
             ("runtime.mallocgc", "runtime.mallocgc"),
