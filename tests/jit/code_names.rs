@@ -493,3 +493,31 @@ fn a_perf_map_that_is_older_than_its_process_names_nothing() {
         assert!(!run(keep, "2 days ago"), "{keep}: the map is not used");
     }
 }
+
+/// perf's default clock counts from the start of the machine, so the time of day is known here.
+#[test]
+fn an_older_perf_map_names_nothing_in_a_recording_of_perf() {
+    needs!(PerfEvents, Perf, Node);
+    let here = Here::new();
+    std::fs::write(here.path("hot.js"), NODE).unwrap();
+    let script = "echo $$ >pid
+        echo '0 ffffffffffff stale_function' >/tmp/perf-$$.map
+        touch -d \"$1\" /tmp/perf-$$.map
+        exec node hot.js";
+    std::fs::write(here.path("run.sh"), script).unwrap();
+    let run = |age: &str, touched: &str| {
+        let record = "record -q -F 999 -g -e cpu-clock:u -o perf.data -- sh run.sh";
+        here.perf(record).arg(age).ok();
+        // As a copy has.
+        let touched = here.sh(&format!("touch -d '{touched}' perf.data"));
+        touched.ok();
+        let report = here.report("--no-by-language");
+        let pid = std::fs::read_to_string(here.path("pid")).unwrap();
+        std::fs::remove_file(format!("/tmp/perf-{}.map", pid.trim())).unwrap();
+        (report.only().rows.iter()).any(|row| row.symbol == "stale_function")
+    };
+    assert!(run("now", "now"), "the map is used");
+    for touched in ["now", "1 hour"] {
+        assert!(!run("2 days ago", touched), "the map is not used");
+    }
+}

@@ -91,10 +91,28 @@ pub(crate) struct Runtimes<'a> {
     recording: &'a Path,
     /// Clocks of the recording, if it has the time of day.
     clocks: Option<ClockData>,
+    /// True if the recording uses the kernel's default clock, which counts from its start.
+    has_default_clock: bool,
 }
 
 /// Inaccuracy of file times, and of the time of day in recordings.
 const CLOCK_ERROR: Duration = Duration::from_secs(1);
+
+/// Maximum rate by which the kernel's default clock deviates from the time of day, as a divisor.
+/// `adjtimex` allows 500 parts per million.
+const MAX_DRIFT: u32 = 1000;
+
+/// Returns the earliest time of day of a time by the kernel's default clock (perf without `-k`).
+/// That clock stands still while the machine is suspended. `None` if the recording, last written at
+/// `recorded`, is older than the running kernel.
+fn recorded_since_boot(time: u64, recorded: SystemTime) -> Option<SystemTime> {
+    let boot = rprof_jit::boot_time()?;
+    let time = Duration::from_nanos(time);
+    let start = boot.checked_add(time)?;
+    let error = (time / MAX_DRIFT).saturating_add(CLOCK_ERROR);
+    let is_of_this_boot = boot < recorded && start <= recorded.checked_add(error)?;
+    start.checked_sub(error).filter(|_| is_of_this_boot)
+}
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -135,8 +153,11 @@ impl<'a> Runtimes<'a> {
         let is_monotonic = data.events().list().iter().all(|event| {
             event.attr.flags.contains(AttrFlags::USE_CLOCKID) && event.attr.clockid == MONOTONIC
         });
+        let has_default_clock = (data.events().list().iter())
+            .all(|event| !event.attr.flags.contains(AttrFlags::USE_CLOCKID));
         Runtimes {
             embedded,
+            has_default_clock,
             processes,
             by_pid,
             has_dumps,
@@ -373,7 +394,7 @@ impl<'a> Runtimes<'a> {
         let end = recording.as_ref().and_then(|meta| meta.modified().ok());
         let roots = ProcessRoot::candidates(pid, recording);
         let limits = Limits {
-            begin: self.started(pid),
+            begin: self.started(pid, end),
             end,
         };
         if tables.dumps.is_empty() {
@@ -384,17 +405,28 @@ impl<'a> Runtimes<'a> {
                 }
             }
         }
+        let has_unknown_start = limits.begin.is_none() && self.processes.started(pid).is_some();
         if tables.maps.iter().all(|(_, map)| is_interpreted(map))
             && let Some((path, bytes)) = self.open(&roots, limits, ProcessRoot::perf_map_path)
         {
+            if has_unknown_start && roots.len() == 1 {
+                self.warn(format!(
+                    "{path} may be of an earlier process with this pid: the recording has no time \
+                     of day; record with `perf record -k CLOCK_MONOTONIC`, or with rprof"
+                ));
+            }
             tables.maps.push((0, self.map(&path, bytes)));
         }
     }
 
-    /// Returns the time of day of a process's last fork or exec in the recording, if known.
-    fn started(&self, pid: i32) -> Option<SystemTime> {
+    /// Returns the earliest time of day of a process's last fork or exec in the recording, if
+    /// known.
+    fn started(&self, pid: i32, recorded: Option<SystemTime>) -> Option<SystemTime> {
         let time = self.processes.started(pid)?;
-        let since = Duration::from_nanos(self.clocks?.wall_time(time)?);
+        let Some(clocks) = self.clocks else {
+            return recorded_since_boot(time, recorded?).filter(|_| self.has_default_clock);
+        };
+        let since = Duration::from_nanos(clocks.wall_time(time)?);
         SystemTime::UNIX_EPOCH
             .checked_add(since)?
             .checked_sub(CLOCK_ERROR)

@@ -61,6 +61,6 @@ pub use interpreted::{INTERPRETED, INTERPRETED_PATH, InterpretedNames};
 pub use jitdump::{DumpError, JitBytes, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use live_files::LiveFiles;
 pub use perf_map::PerfMap;
-pub use process_root::ProcessRoot;
+pub use process_root::{ProcessRoot, boot_time};
 pub use source::{MapFile, Refusal};
 pub use unwind_tables::JitUnwindTables;

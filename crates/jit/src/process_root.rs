@@ -125,6 +125,12 @@ pub(crate) fn has_our_root(pid: i32) -> bool {
     u32::try_from(pid).is_ok_and(|pid| proc.has_our_root(proc.id_with_memory(pid)))
 }
 
+/// Returns the start of the running kernel as time of day.
+#[must_use]
+pub fn boot_time() -> Option<SystemTime> {
+    Procfs::default().boot_time()
+}
+
 fn start_time(pid: i32) -> Option<SystemTime> {
     Procfs::default().start_time(u32::try_from(pid).ok()?)
 }

@@ -233,10 +233,14 @@ impl Procfs {
     /// Returns the start of a process as wall-clock time, precise to one second.
     pub fn start_time(&self, pid: u32) -> Option<SystemTime> {
         let started = self.stat(pid)?.started;
+        self.boot_time()?.checked_add(started)
+    }
+
+    /// Returns the start of the kernel as wall-clock time, precise to 10 ms.
+    pub fn boot_time(&self) -> Option<SystemTime> {
         let uptime = fs::read_to_string(self.root.join("uptime")).ok()?;
         let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
-        let uptime = Duration::try_from_secs_f64(uptime).ok()?;
-        SystemTime::now().checked_sub(uptime.checked_sub(started)?)
+        SystemTime::now().checked_sub(Duration::try_from_secs_f64(uptime).ok()?)
     }
 
     /// Returns the path to a process's root directory.
