@@ -1,7 +1,7 @@
 //! Programs that no longer exist at the time of the report, or that were visible only to the
 //! process itself.
 
-use crate::support::{Here, c, check, check_share, measured, needs};
+use crate::support::{Here, c, c_with, check, check_share, measured, needs};
 
 /// Checks that the functions of `shares.c` are named and have their shares of user-mode samples.
 /// The kernel's share varies.
@@ -206,4 +206,35 @@ fn few_samples_do_not_embed_the_code_of_a_large_program() {
         let share = report.only().total_share("burn_seventy");
         check(share > 0.4, || format!("{share}"))
     });
+}
+
+/// Go's and Zig's linkers write no GNU build-id. A file that was written in place, or that has the
+/// inode number of its removed predecessor, has the recorded path and inode.
+#[test]
+fn a_program_without_a_build_id_that_was_built_again_names_nothing() {
+    needs!(PerfEvents);
+    let shares = c_with("shares.c", &["-Wl,--build-id=none"]);
+    let threads = c_with("threads.c", &["-Wl,--build-id=none"]);
+    let here = Here::new();
+    here.copy(&shares, "built");
+    here.rprof("record -q -F 999 -g -e cpu-clock:u -- ./built 0.3")
+        .ok();
+    let named = || {
+        let report = here.report("");
+        let rows = report.only().rows.iter();
+        let named = rows.filter(|row| row.object.ends_with("/built") && row.symbol != "[unknown]");
+        named.map(|row| row.symbol.clone()).collect::<Vec<_>>()
+    };
+    check_is_named(&here, "the recorded program").unwrap();
+    // Touching the recording afterwards, as copying does, leaves the times of its samples.
+    for change in [
+        format!("cat {} >built", threads.display()),
+        format!("rm built && cp {} built", threads.display()),
+        "touch perf.data".to_owned(),
+    ] {
+        here.sh(&format!("sleep 1.1; {change}")).ok();
+        assert_eq!(named(), [""; 0], "{change}");
+    }
+    let report = here.rprof("report").ok();
+    report.prints("file replaced since");
 }

@@ -3,8 +3,10 @@
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use rprof_perfdata::PerfData;
+use rprof_perfdata::features::run::ClockData;
 use rprof_processes::{Image, ImageId, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Reason};
 use rustc_hash::FxHashMap;
@@ -39,7 +41,17 @@ pub(crate) struct ImageLookup {
     has_root: bool,
     /// True if this machine was booted after the recording was made.
     is_from_before_boot: bool,
+    /// Time when the recording was last written.
+    written: Option<SystemTime>,
+    clocks: Option<ClockData>,
 }
+
+/// Inaccuracy of file times and of the time of day in recordings.
+const CLOCK_ERROR: Duration = Duration::from_millis(100);
+
+/// Maximum rate by which record clocks deviate from the time of day, as a divisor. `adjtimex`
+/// allows 500 parts per million.
+const MAX_DRIFT: u64 = 1000;
 
 impl ImageLookup {
     pub(crate) fn of(data: &PerfData, machine: RecordedMachine, has_root: bool) -> ImageLookup {
@@ -52,6 +64,10 @@ impl ImageLookup {
             is_here: machine.is_here,
             has_root,
             is_from_before_boot: machine.is_from_before_boot,
+            written: std::fs::metadata(data.path())
+                .and_then(|file| file.modified())
+                .ok(),
+            clocks: features.clock_data(),
         }
     }
 
@@ -62,6 +78,8 @@ impl ImageLookup {
             is_here: true,
             has_root,
             is_from_before_boot: false,
+            written: None,
+            clocks: None,
         }
     }
 
@@ -168,6 +186,20 @@ impl ImageLookup {
         let path = PathBuf::from(std::ffi::OsString::from_vec(path));
         Ok(ImageKey::file(path)
             .with_build_id(build_id)
-            .with_inode(inode))
+            .with_inode(inode)
+            .with_mapped_at(self.mapped_at(image).filter(|_| self.is_here)))
+    }
+
+    /// Returns the time of day of the first mapping of an image. Mappings from before the recording
+    /// count as made at its start. Without the time of day, the time when the recording was written.
+    fn mapped_at(&self, image: &Image) -> Option<SystemTime> {
+        let mapped = self.clocks.and_then(|clocks| {
+            let elapsed = image.first_mapped.saturating_sub(clocks.clock);
+            let error = Duration::from_nanos(elapsed / MAX_DRIFT).saturating_add(CLOCK_ERROR);
+            let since = clocks.wall_time(clocks.clock.saturating_add(elapsed))?;
+            let since = Duration::from_nanos(since).saturating_add(error);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        });
+        mapped.into_iter().chain(self.written).min()
     }
 }

@@ -6,6 +6,7 @@ use crate::regular_file::RegularFile;
 use rprof_records::BuildId;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Kind of an image, which determines the meaning of offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,6 +30,7 @@ pub struct ImageKey {
     build_id: Option<BuildId>,
     inode: Option<u64>,
     recorded_start: Option<u64>,
+    mapped_at: Option<SystemTime>,
 }
 
 impl ImageKey {
@@ -38,6 +40,7 @@ impl ImageKey {
             build_id: None,
             inode: None,
             recorded_start: None,
+            mapped_at: None,
         }
     }
 
@@ -91,6 +94,14 @@ impl ImageKey {
         self
     }
 
+    /// Sets the time of day of the first mapping, or a later one. A file that was written after it
+    /// yields no symbols, unless its build-id is the recorded one.
+    #[must_use]
+    pub fn with_mapped_at(mut self, time: Option<SystemTime>) -> Self {
+        self.mapped_at = time;
+        self
+    }
+
     /// Returns the kind of image.
     #[must_use]
     pub fn source(&self) -> &ImageSource {
@@ -116,6 +127,12 @@ impl ImageKey {
     #[must_use]
     pub fn inode(&self) -> Option<u64> {
         self.inode
+    }
+
+    /// Returns the time of day of the first mapping, or a later one.
+    #[must_use]
+    pub fn mapped_at(&self) -> Option<SystemTime> {
+        self.mapped_at
     }
 
     /// Returns the recorded start AVMA.

@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Maximum length of another user's file, in bytes. Users usually own the longer ones, with debug
 /// information.
@@ -18,6 +19,8 @@ const MAX_FOREIGN: u64 = 512 << 20;
 pub struct ImageFile {
     bytes: Bytes,
     version: FileVersion,
+    /// The later one of creation and last write, as far as the file system records them.
+    written: Option<SystemTime>,
     is_ours: bool,
 }
 
@@ -71,6 +74,7 @@ impl ImageFile {
         Ok(Self {
             bytes,
             version: FileVersion::of(file.metadata()),
+            written: written(file.metadata()),
             is_ours: file.is_ours(),
         })
     }
@@ -110,6 +114,12 @@ impl ImageFile {
         self.version
     }
 
+    /// Returns true if the file was created or last written after `time`.
+    #[must_use]
+    pub fn was_written_after(&self, time: SystemTime) -> bool {
+        self.written.is_some_and(|written| written > time)
+    }
+
     /// Returns true if the file is [trusted](RegularFile::is_ours).
     #[must_use]
     pub fn is_ours(&self) -> bool {
@@ -140,6 +150,11 @@ impl AsRef<[u8]> for ImageFile {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
     }
+}
+
+fn written(metadata: &std::fs::Metadata) -> Option<SystemTime> {
+    let times = [metadata.modified(), metadata.created()];
+    times.into_iter().flatten().max()
 }
 
 fn map(file: &RegularFile) -> io::Result<Mmap> {

@@ -24,7 +24,7 @@ pub enum Reason {
     DamagedElf,
     /// The build-id differs from the recorded one.
     BuildIdMismatch,
-    /// The inode number differs: the file was replaced.
+    /// The inode number differs, or the file was written after it was mapped.
     FileChanged,
     /// Recorded on another machine without a build-id, so a file here may differ.
     Unidentified,

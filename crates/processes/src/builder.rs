@@ -395,7 +395,7 @@ impl ProcessMapBuilder {
             start: new.start,
             end,
             file_offset: new.file_offset,
-            image: self.images.intern(side, path, new.identity),
+            image: self.images.intern(side, path, new.identity, time),
             executable: new.executable,
             since: time,
         };

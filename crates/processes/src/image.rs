@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rprof_records::{BuildId, MmapIdentity};
 
-use crate::ids::ImageId;
+use crate::ids::{ImageId, Time};
 
 /// Best recorded identity of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,6 +162,8 @@ pub struct Image {
     pub identity: ImageIdentity,
     /// Kind, derived from the name.
     pub kind: ImageKind,
+    /// Time of the earliest mapping; zero in a live map.
+    pub first_mapped: Time,
 }
 
 impl Image {
@@ -199,7 +201,14 @@ impl ImageTable {
         }
     }
 
-    pub(crate) fn intern(&mut self, side: Side, path: &[u8], identity: ImageIdentity) -> ImageId {
+    /// Returns the image of a mapping that begins at `time`.
+    pub(crate) fn intern(
+        &mut self,
+        side: Side,
+        path: &[u8],
+        identity: ImageIdentity,
+        time: Time,
+    ) -> ImageId {
         let (kind, identity) = self.described(side, path, identity);
         let path_number = match speaks_for_itself(identity) {
             true => None,
@@ -207,6 +216,8 @@ impl ImageTable {
         };
         let key = (side, path_number, identity);
         if let Some(&id) = self.by_identity.get(&key) {
+            let first_mapped = &mut self.images[id.0 as usize].first_mapped;
+            *first_mapped = time.min(*first_mapped);
             return id;
         }
         let id = ImageId(self.images.len() as u32);
@@ -214,6 +225,7 @@ impl ImageTable {
             path: path.into(),
             identity,
             kind,
+            first_mapped: time,
         });
         self.by_identity.insert(key, id);
         id
@@ -293,6 +305,8 @@ mod tests {
         }
     }
 
+    const T: Time = 5;
+
     #[test]
     fn kinds_by_name() {
         for (path, kind) in [
@@ -337,18 +351,24 @@ mod tests {
     #[test]
     fn identity_and_path_tell_images_apart() {
         let mut table = ImageTable::default();
-        let a = table.intern(Side::User, b"/a", inode(1, 0));
-        assert_eq!(a, table.intern(Side::User, b"/a", inode(1, 0)));
-        assert_ne!(a, table.intern(Side::User, b"/other", inode(1, 0)));
-        assert_ne!(a, table.intern(Side::User, b"/a", inode(2, 0)));
-        assert_ne!(a, table.intern(Side::User, b"/a", inode(1, 1)));
-        assert_ne!(a, table.intern(Side::User, b"/a", ImageIdentity::PathOnly));
+        let a = table.intern(Side::User, b"/a", inode(1, 0), T);
+        assert_eq!(a, table.intern(Side::User, b"/a", inode(1, 0), T));
+        assert_ne!(a, table.intern(Side::User, b"/other", inode(1, 0), T));
+        assert_ne!(a, table.intern(Side::User, b"/a", inode(2, 0), T));
+        assert_ne!(a, table.intern(Side::User, b"/a", inode(1, 1), T));
+        assert_ne!(
+            a,
+            table.intern(Side::User, b"/a", ImageIdentity::PathOnly, T)
+        );
+        // Records of several CPUs are out of order.
+        assert_eq!(a, table.intern(Side::User, b"/a", inode(1, 0), T - 1));
+        assert_eq!(table.as_slice()[0].first_mapped, T - 1);
         assert_eq!(&*table.as_slice()[0].path, b"/a");
 
         let id = BuildId::new(&[1, 2, 3]).map(ImageIdentity::BuildId);
         let id = id.unwrap_or(ImageIdentity::PathOnly);
-        let b = table.intern(Side::User, b"/b", id);
-        assert_eq!(b, table.intern(Side::User, b"/c", id));
+        let b = table.intern(Side::User, b"/b", id, T);
+        assert_eq!(b, table.intern(Side::User, b"/c", id, T));
     }
 
     /// One record predates the build-id.
@@ -357,13 +377,13 @@ mod tests {
         let mut table = ImageTable::default();
         let id = BuildId::new(&[1, 2, 3]).unwrap();
         table.identify(inode(1, 5), id);
-        let by_id = table.intern(Side::User, b"/a", ImageIdentity::BuildId(id));
-        assert_eq!(by_id, table.intern(Side::User, b"/a", inode(1, 5)));
+        let by_id = table.intern(Side::User, b"/a", ImageIdentity::BuildId(id), T);
+        assert_eq!(by_id, table.intern(Side::User, b"/a", inode(1, 5), T));
         assert_eq!(
             by_id,
-            table.intern(Side::User, b"/elsewhere/a", inode(1, 5))
+            table.intern(Side::User, b"/elsewhere/a", inode(1, 5), T)
         );
-        let other = table.intern(Side::User, b"/a", inode(1, 6));
+        let other = table.intern(Side::User, b"/a", inode(1, 6), T);
         assert_ne!(by_id, other);
         assert_eq!(table.as_slice()[other.0 as usize].identity, inode(1, 6));
     }
@@ -371,12 +391,15 @@ mod tests {
     #[test]
     fn an_inode_that_says_nothing_is_dropped() {
         let mut table = ImageTable::default();
-        let a = table.intern(Side::User, b"/a", inode(0, 0));
-        assert_eq!(a, table.intern(Side::User, b"/a", ImageIdentity::PathOnly));
-        let zero = table.intern(Side::User, b"/dev/zero (deleted)", inode(7, 0));
+        let a = table.intern(Side::User, b"/a", inode(0, 0), T);
+        assert_eq!(
+            a,
+            table.intern(Side::User, b"/a", ImageIdentity::PathOnly, T)
+        );
+        let zero = table.intern(Side::User, b"/dev/zero (deleted)", inode(7, 0), T);
         assert_eq!(
             zero,
-            table.intern(Side::User, b"/dev/zero (deleted)", inode(8, 0))
+            table.intern(Side::User, b"/dev/zero (deleted)", inode(8, 0), T)
         );
     }
 
@@ -385,8 +408,8 @@ mod tests {
         let mut table = ImageTable::default();
         let name = b"[kernel.kallsyms]_text";
         assert_ne!(
-            table.intern(Side::User, name, ImageIdentity::PathOnly),
-            table.intern(Side::Kernel, name, ImageIdentity::PathOnly)
+            table.intern(Side::User, name, ImageIdentity::PathOnly, T),
+            table.intern(Side::Kernel, name, ImageIdentity::PathOnly, T)
         );
     }
 

@@ -23,6 +23,7 @@ impl MappedImage {
                 path: path.into(),
                 identity: map.identity.map_or(ImageIdentity::PathOnly, Into::into),
                 kind: ImageKind::of_user(path),
+                first_mapped: 0,
             },
         }
     }

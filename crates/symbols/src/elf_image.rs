@@ -282,7 +282,10 @@ pub(crate) fn right_file(
     let file = places.open(path)?;
     // Below another root, files are copies with different inodes.
     let is_here = places.root.is_none() && key.build_id().is_none();
-    if is_here && key.inode().is_some_and(|inode| inode != file.inode()) {
+    let is_other = key.inode().is_some_and(|inode| inode != file.inode());
+    // A file written in place, or a new file with the inode number of a removed one.
+    let is_newer = (key.mapped_at()).is_some_and(|time| file.was_written_after(time));
+    if is_here && (is_other || is_newer) {
         return Err(Reason::FileChanged);
     }
     if key.build_id().is_some() {

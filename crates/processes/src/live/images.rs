@@ -65,6 +65,7 @@ impl Default for Images {
             path: TOO_MANY.into(),
             identity: ImageIdentity::PathOnly,
             kind: ImageKind::Other,
+            first_mapped: 0,
         });
         images
     }
@@ -142,6 +143,7 @@ impl Retain for Images {
             path: path.into(),
             identity,
             kind,
+            first_mapped: 0,
         });
         self.numbers.insert(key, id);
         id

@@ -67,10 +67,10 @@ impl Retain for NamedImages {
         }
         let is_full = self.as_slice().len() >= MAX_IMAGES;
         if is_full || self.bytes + path.len() > MAX_BYTES {
-            return (self.table).intern(Side::User, TOO_MANY, ImageIdentity::PathOnly);
+            return (self.table).intern(Side::User, TOO_MANY, ImageIdentity::PathOnly, 0);
         }
         self.bytes += path.len();
-        self.table.intern(Side::User, path, identity)
+        self.table.intern(Side::User, path, identity, 0)
     }
 
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {

@@ -197,6 +197,7 @@ mod tests {
                 path: format!("/{n}").into_bytes().into(),
                 identity: ImageIdentity::PathOnly,
                 kind: ImageKind::File,
+                first_mapped: 0,
             };
             tally.count(None, Some(StackCause::NoUnwindInfo), Some(&image));
         }

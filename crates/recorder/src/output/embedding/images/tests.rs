@@ -58,6 +58,7 @@ impl Sleeper {
                     generation: 0,
                 },
                 kind: ImageKind::File,
+                first_mapped: 0,
             },
         }
     }
@@ -182,6 +183,7 @@ fn source(path: &str) -> ImageSource {
                 path: path.as_bytes().into(),
                 identity: ImageIdentity::PathOnly,
                 kind: ImageKind::File,
+                first_mapped: 0,
             },
         },
         file: Some((0, 0)),
