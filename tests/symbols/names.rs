@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::support::{
-    Here, c, c_with, check, cxx, cxx_with, folded, measured, needs, rust, well_formed,
+    Here, Language, c, c_with, check, cxx, cxx_with, folded, generated, measured, needs, rust,
+    well_formed,
 };
 
 /// Records a program, and checks that the report has these functions with self samples.
@@ -112,6 +113,26 @@ fn rust_names_are_demangled() {
             assert!(share > 0.1, "{hot}: {share} with {flags:?} of {own:#?}");
         }
     }
+}
+
+const LABEL: &str = r#"
+static volatile unsigned long sink;
+__attribute__((noinline)) void outer(void) {
+    unsigned long n = 3000000, x = 1;
+    __asm__ volatile("hot_loop: imul $3, %1, %1; dec %0; jnz hot_loop" : "+r"(n), "+r"(x));
+    sink += x;
+}
+int main(void) {
+    for (int i = 0; i < 60; i++) outer();
+}
+"#;
+
+/// The label is an untyped symbol without size, inside a function.
+#[test]
+fn a_label_of_inline_assembly_is_no_function() {
+    needs!(PerfEvents, X86_64);
+    let program = generated("label", LABEL, Language::C, &["-O1"]);
+    assert_hot(&program, &["outer"]);
 }
 
 /// Bytes with an effect on terminals or parsers.

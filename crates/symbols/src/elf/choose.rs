@@ -38,6 +38,11 @@ impl Candidate {
             limit: u64::MAX,
         }
     }
+
+    /// Returns true for a symbol without type and size.
+    fn is_label(&self) -> bool {
+        self.untyped && self.size == 0
+    }
 }
 
 /// Extends symbols without size and keeps one symbol per address.
@@ -60,11 +65,20 @@ impl<'a> Chooser<'a> {
     /// Sorts `candidates` and keeps one per address. Earlier ones win ties.
     pub(super) fn settle(&mut self, candidates: &mut Vec<Candidate>) {
         sort(candidates);
+        // End of the functions with a size, up to the current symbol.
+        let mut covered = 0;
         for index in 0..candidates.len() {
             let next = candidates
                 .get(index + 1)
                 .map_or(u64::MAX, |next| next.start);
             let candidate = &mut candidates[index];
+            if candidate.is_label() && candidate.start < covered {
+                // A label in a function, such as in inline assembly: the function names its code.
+                continue;
+            }
+            if !candidate.untyped {
+                covered = covered.max(candidate.start.saturating_add(candidate.size));
+            }
             if candidate.size == 0 {
                 // The last alias without size gets one and wins: arbitrary, as in `perf`.
                 candidate.size = next.min(candidate.limit).saturating_sub(candidate.start);

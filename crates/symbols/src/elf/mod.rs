@@ -17,6 +17,9 @@
 //! - `perf` may miss the part of a function *after* a nested symbol, depending on the balance of
 //!   its tree. This crate finds it. For overlapping symbols, this crate picks the last to start,
 //!   and `perf` either.
+//! - For code behind an untyped label without size in a function, `perf` picks the label or the
+//!   function, depending on the balance of its tree. Here the function names it, as in LLVM's and
+//!   GNU's tools.
 //! - `perf` extends `_init` (size zero) over `.plt`. Here it ends with its section.
 //! - `perf` counts PLT entries to match relocations, which misnames `.plt.sec` and leaves
 //!   `.plt.got` unnamed. This crate decodes each jump. The PLT header is `.plt`, as in later

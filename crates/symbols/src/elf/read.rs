@@ -179,10 +179,14 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
         let infos = self.section_infos();
         let mut starts = Vec::new();
+        let mut labels = Vec::new();
         for (table, _) in &tables {
             let Some(table) = table else { continue };
             let mut last = vec![None; svmas.len()];
             self.each(table, &infos, |_, found| {
+                if found.untyped && found.size == 0 {
+                    labels.push(found.start);
+                }
                 let at = svmas.partition_point(|&svma| svma < found.start);
                 if let Some(last) = last.get_mut(at) {
                     *last = (*last).max(Some(found.start));
@@ -202,6 +206,26 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             if starts.len() > all / 4 {
                 return None;
             }
+        }
+        // A function around a label decides whether the label counts.
+        labels.retain(|label| starts.binary_search(label).is_ok());
+        labels.sort_unstable();
+        for table in tables.iter().filter_map(|(table, _)| table.as_ref()) {
+            if labels.is_empty() {
+                break;
+            }
+            self.each(table, &infos, |_, found| {
+                let after = labels.partition_point(|&label| label <= found.start);
+                let label = labels.get(after).filter(|_| !found.untyped);
+                if label.is_some_and(|label| label - found.start < found.size) {
+                    starts.push(found.start);
+                }
+            });
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        if starts.len() > all / 4 {
+            return None;
         }
         let mut candidates = Vec::new();
         let mut chooser = Chooser::new(self.data, strings);
