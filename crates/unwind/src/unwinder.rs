@@ -6,7 +6,7 @@ use crate::hotspot::BlobCache;
 use crate::runtimes::{go, sbcl};
 use crate::simulate::{self, Exit, SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
-use crate::table::{Cfa, Found};
+use crate::table::{Cfa, Found, RuleRef};
 use crate::without_cfi::{Context, DescribedCode, Outcome};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
@@ -568,23 +568,48 @@ impl Unwinder {
             };
             return Some(Ok((caller, FoundBy::SignalContext)));
         }
-        if self.arch == Arch::X86_64
-            && frame.kind == FrameKind::Caller
-            && matches!(rule.rule.cfa, Cfa::Expression(_))
-            && sbcl::called_lisp(address, modules)
-        {
-            let caller = sbcl::caller_of_c(registers, memory);
-            return Some(match caller {
-                Some(caller) => Ok((caller, FoundBy::FramePointer)),
-                None => Err(UnwindOutcome::Complete(Root::SwitchedStack)),
-            });
+        if self.arch == Arch::X86_64 && matches!(rule.rule.cfa, Cfa::Expression(_)) {
+            let caller = match frame.kind {
+                FrameKind::Caller if sbcl::called_lisp(address, modules) => {
+                    Some(sbcl::caller_of_c(registers, memory))
+                }
+                FrameKind::Caller => None,
+                _ => sbcl::caller_of_end(address, registers, memory, modules),
+            };
+            if let Some(caller) = caller {
+                let outcome = UnwindOutcome::Complete(Root::SwitchedStack);
+                return Some(
+                    caller
+                        .map(|caller| (caller, FoundBy::FramePointer))
+                        .ok_or(outcome),
+                );
+            }
         }
         let sp = registers.sp();
+        let leaves_frames = self.arch.is_x86() && leaves_frames(rule);
         Some(match step::apply(rule, registers, memory) {
-            Ok(caller) => Ok((caller, FoundBy::Cfi)),
+            Ok(caller) => {
+                let is_possible = |to| self.calls.edges.is_possible(to, address, modules);
+                match caller.return_address {
+                    Some(to) if leaves_frames && !is_possible(to) => {
+                        let reason = TruncationReason::BadCfi { address };
+                        Err(UnwindOutcome::Truncated(reason))
+                    }
+                    _ => Ok((caller, FoundBy::Cfi)),
+                }
+            }
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }
+}
+
+/// Returns true for a function that may leave its callers' frames, as `_Unwind_RaiseException` of
+/// GCC's runtime does. At its end it overwrites its saved registers and its return address by those
+/// of the frame that handles the exception. It saves the registers with which it passes the exception
+/// on (`__builtin_eh_return`): rax and rdx, or eax and edx, which other functions do not save.
+fn leaves_frames(rule: RuleRef<'_>) -> bool {
+    const FIRST: u8 = 0;
+    rule.saved().iter().any(|saved| saved.register == FIRST)
 }
 
 /// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return

@@ -28,6 +28,44 @@ pub(crate) fn called_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> boo
         && code.ends_with(&BEHIND)
 }
 
+/// Rest of `call_into_lisp`: `mov rax, rdx; leave; ret`.
+const END: [u8; 5] = [0x48, 0x89, 0xd0, 0xc9, 0xc3];
+
+/// Returns the caller of `call_into_lisp`, if its code behind the call of Lisp code was sampled or
+/// interrupted at `ip`. Its call frame information does not hold there either. Replaces the
+/// registers by the caller's. The inner `None` is that of [`caller_of_c`].
+pub(crate) fn caller_of_end<M: Memory + ?Sized, P: Modules + ?Sized>(
+    ip: u64,
+    registers: &mut Registers,
+    memory: &M,
+    modules: &P,
+) -> Option<Option<Caller>> {
+    let len = BEHIND.len() + END.len();
+    let mut code = [0; 2 * (BEHIND.len() + END.len()) - 1];
+    let start = ip.checked_sub(len as u64 - 1)?;
+    if modules.code(start, &mut code) < code.len() {
+        return None;
+    }
+    let is_end = |code: &[u8]| code.starts_with(&BEHIND) && code.ends_with(&END);
+    let behind = (0..len).find(|at| is_end(&code[*at..*at + len]))?;
+    if behind > 0 {
+        return Some(caller_of_c(registers, memory));
+    }
+    // At `ret`, the frame pointer is the caller's.
+    let slot = registers.sp();
+    let caller = registers.get(RBP).zip(memory.read_u64(slot));
+    Some(caller.map(|(fp, address)| {
+        registers.keep(0);
+        registers.set(RSP, slot.wrapping_add(8));
+        registers.set(RBP, fp);
+        Caller {
+            return_address: Some(address),
+            slot,
+            interrupted: false,
+        }
+    }))
+}
+
 /// Returns the caller of `call_into_lisp`, if Lisp code has returned to it and restored its frame
 /// pointer. Its call frame information holds only until the call: the frame pointer then points to the
 /// frame that it has prepared for the callee. `None` if the caller is on another stack. Replaces the

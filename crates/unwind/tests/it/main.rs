@@ -7,6 +7,7 @@ mod aarch64_code;
 mod attached;
 mod caches;
 mod called;
+mod exceptions;
 mod framehop;
 mod fuzz_corpus;
 mod handed_frames;

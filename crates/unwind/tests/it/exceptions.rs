@@ -1,0 +1,95 @@
+//! Functions that leave their callers' frames, as `_Unwind_RaiseException` does.
+
+use crate::image::{eh_frame, image};
+use rprof_unwind::{
+    Arch, Module, Modules, Registers, StackDump, TruncationReason, UnwindOutcome, UnwindTable,
+    Unwinder,
+};
+
+const RBP: u8 = 6;
+
+/// An instruction of the function that raises, and return addresses behind a call of it and behind a
+/// call of another function.
+const RAISE: u64 = 0x1050;
+const BEHIND_RAISE: u64 = 0x1210;
+const BEHIND_THROWER: u64 = 0x1310;
+
+struct Process(UnwindTable);
+
+impl Modules for Process {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (0x1000..0x2000).contains(&avma).then_some(Module {
+            table: Some(&self.0),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let call = |behind: u64, target: u64| {
+            let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
+            (behind - 5, [0xe8, a, b, c, d])
+        };
+        let calls = [call(BEHIND_RAISE, 0x1000), call(BEHIND_THROWER, 0x1400)];
+        for (at, byte) in (avma..).zip(into.iter_mut()) {
+            let mut inside = calls.iter().filter_map(|(start, code)| {
+                let index = at.checked_sub(*start)?;
+                code.get(index as usize)
+            });
+            // Functions end with `ret`.
+            let other = if at & 0xff == 0x80 { &0xc3 } else { &0x90 };
+            *byte = *inside.next().unwrap_or(other);
+        }
+        into.len()
+    }
+}
+
+fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    // CFA is rbp + 16, rbp at CFA - 16, rdx at CFA - 24, rax at CFA - 32.
+    let raise = [0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4];
+    let with_frame = [0x0c, 6, 16, 0x86, 2];
+    let fdes: [(u64, u64, &[u8]); 4] = [
+        (0x1000, 0x100, &raise),
+        (0x1200, 0x100, &with_frame),
+        (0x1300, 0x100, &with_frame),
+        (0x1400, 0x100, &[]),
+    ];
+    let section = eh_frame("", 16, &plain, &fdes);
+    let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
+    let words = [
+        0,
+        0,
+        0x7020,
+        return_address,
+        0x7040,
+        BEHIND_THROWER,
+        0,
+        0,
+        0,
+        0,
+    ];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut registers = Registers::new(Arch::X86_64, RAISE, 0x7000);
+    registers.set(RBP, 0x7010);
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(
+        &registers,
+        &StackDump::new(0x7000, &bytes),
+        &Process(table),
+        2,
+        &mut frames,
+    );
+    (frames.iter().map(|frame| frame.address).collect(), end)
+}
+
+#[test]
+fn an_overwritten_return_address_is_no_caller() {
+    assert_eq!(unwound(BEHIND_RAISE).0, [RAISE, BEHIND_RAISE]);
+    // The frame that handles the exception: its call leads to another function.
+    let reason = TruncationReason::BadCfi { address: RAISE };
+    let (found, end) = unwound(BEHIND_THROWER);
+    assert_eq!(
+        (&found[..], end),
+        (&[RAISE][..], UnwindOutcome::Truncated(reason))
+    );
+}
