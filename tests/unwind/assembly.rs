@@ -1,7 +1,7 @@
 //! Functions of assembly, and programs without a C library.
 
 use super::paths::{Counts, count};
-use crate::support::{Here, c_with, check, measured, needs};
+use crate::support::{Here, Language, c_with, check, generated, measured, needs};
 
 const PARTS: [&str; 3] = ["outer_", "middle_", "leaf_"];
 
@@ -62,4 +62,32 @@ fn start_of_a_program_without_c_library_is_the_root() {
         assert!(total.as_u64() > Some(50), "{stacks}");
         assert_eq!(total, complete, "{flags:?}: {stacks}");
     }
+}
+
+const LAST_CALL: &str = "
+__asm__(\".globl _start\\n.type _start,@function\\n_start: .cfi_startproc\\n\"
+        \"xor %ebp, %ebp; and $-16, %rsp; call begin\\n.cfi_endproc\\n.size _start, .-_start\");
+static volatile unsigned long sink;
+__attribute__((noinline)) static void leaf(void) {
+    unsigned long value = 1;
+    for (int i = 0; i < 3000; i++) value = value * 6364136223846793005u + 1;
+    sink = value;
+}
+__attribute__((noreturn, used)) void begin(void) {
+    for (int i = 0; i < 100000; i++) leaf();
+    for (;;) __asm__ volatile(\"syscall\" ::\"a\"(60), \"D\"(0));
+}
+";
+
+/// Zig's `_start`: its return address is behind its last instruction.
+#[test]
+fn a_start_that_ends_with_a_call_is_the_root() {
+    needs!(PerfEvents);
+    let flags = ["-O2", "-nostdlib", "-static"];
+    let program = generated("last_call", LAST_CALL, Language::C, &flags);
+    let here = Here::new();
+    here.record("-e cpu-clock:u -F 999 -g", &program, "");
+    let stacks = here.report("").quality["stacks"].clone();
+    assert!(stacks["total"].as_u64() > Some(50), "{stacks}");
+    assert_eq!(stacks["total"], stacks["complete"], "{stacks}");
 }

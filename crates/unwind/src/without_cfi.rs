@@ -290,9 +290,11 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
     /// Returns the evidence in the code that the frame at `ip` has no caller.
     pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
+        // A call that never returns may be the last instruction.
+        let lookup = ip.wrapping_sub(u64::from(!self.exact));
         if let Some(module) = self.module
             && let Some(table) = module.table
-            && table.is_entry_code(ip.wrapping_sub(module.bias))
+            && table.is_entry_code(lookup.wrapping_sub(module.bias))
         {
             return Some(Root::EntryPoint);
         }
