@@ -62,6 +62,11 @@ pub(crate) fn run(data: &[u8]) {
     let profile = analyse(&read, &symbolizer, &analysis);
     sums(&profile);
     exports(&profile);
+    let by_latency = Options {
+        latency: true,
+        ..analysis.clone()
+    };
+    sums(&analyse(&read, &symbolizer, &by_latency));
     let all: u64 = profile.events.iter().map(|e| e.samples).sum();
     for options in [script::Options::default(), everything(&read)] {
         let script = Script::new(&read, &options).expect("fields that there are");

@@ -101,6 +101,12 @@ fn waits_are_shown_as_the_page_says() {
 }
 
 #[test]
+fn latency_is_shown_as_the_page_says() {
+    needs!(PerfEvents, Tool("python3"));
+    follow("guide/latency.md");
+}
+
+#[test]
 fn memory_is_shown_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/memory.md");

@@ -14,6 +14,7 @@ mod folded_input;
 mod header;
 mod imports;
 mod inputs;
+mod latency;
 mod nothing_found;
 mod oracles;
 mod profiles_of_others;

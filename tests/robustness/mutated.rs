@@ -47,6 +47,12 @@ fn mutated_recordings_are_read_or_refused() {
         "report --format json",
         "script -F comm,tid,time,ip,sym,period,raw",
     ];
+    let of_switches = [
+        "report --latency",
+        "collapse --latency --wall",
+        "script --parallelism 1",
+        "export --latency --off-cpu --format pprof -o -",
+    ];
     let reader = Reader::new();
     let (rprof, addresses) = (&reader.program, reader.addresses);
     let seconds = reader.seconds;
@@ -56,8 +62,14 @@ fn mutated_recordings_are_read_or_refused() {
         ("compressed", "-F 499 -g -z"),
         ("copies", "-F 199 --call-graph dwarf"),
         ("embedded", "-F 499 -g"),
+        ("switches", "-F 499 -g --off-cpu --latency"),
     ] {
+        let commands = match kind {
+            "switches" => &of_switches[..],
+            _ => &commands[..],
+        };
         match kind {
+            "switches" => here.record(options, &c("phases.c"), "parallel 0.02 0.02 3"),
             "embedded" => here.record(options, &c("jit.c"), "map 0.05"),
             _ => here.record(options, &c("shares.c"), "0.05"),
         }
@@ -71,7 +83,10 @@ fn mutated_recordings_are_read_or_refused() {
             );
             // Avoids 64 MiB of address space per thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
-            let is_refused = run.code() == Some(1) && !run.err().is_empty();
+            // Without switches, the commands of switches are usage errors.
+            let refusals = if kind == "switches" { 1..=2 } else { 1..=1 };
+            let is_refused =
+                run.code().is_some_and(|code| refusals.contains(&code)) && !run.err().is_empty();
             if run.code() != Some(0) && !is_refused {
                 let kept = here.path(format!("{kind}-{n}.data"));
                 std::fs::rename(&path, kept).unwrap();

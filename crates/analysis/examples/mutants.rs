@@ -68,6 +68,7 @@ impl Worst {
             let symbolizer = Symbolizer::builder().build();
             let options = Options {
                 threads: 1,
+                latency: true,
                 ..Options::default()
             };
             let profile = analyse(&data, &symbolizer, &options);

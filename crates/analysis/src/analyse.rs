@@ -8,6 +8,7 @@ use rprof_symbols::Symbolizer;
 use crate::assemble::assemble;
 use crate::caches::canonical::may_want_bounds;
 use crate::code::CodeImages;
+use crate::latency::{LatencyOptions, Timelines};
 use crate::options::{Options, PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
@@ -39,7 +40,9 @@ pub fn analyse_with_code<'a>(
             .any(|event| is_of_waits(&event.name));
     // The kernel callers tell the reason of a wait.
     options.leaves_only &= !has_waits;
-    let folds_idle = options.waits.fold_idle && has_waits && !options.filter.is_by_stack();
+    // Idle threads are recognised by their whole time.
+    let folds_idle =
+        options.waits.fold_idle && !options.latency && has_waits && !options.filter.is_by_stack();
     options.by_thread |= folds_idle;
     if options.waits.alone {
         options.filter.events = match folds_idle {
@@ -71,7 +74,15 @@ pub fn analyse_with_code<'a>(
                 drop(thread.spawn_scoped(scope, move || ahead.load(bounds)));
             }
         });
-        let parts = resolve_in_parts(&index, symbolizer, &options.filter, pass, n);
+        let needs_timelines = options.latency || !options.filter.parallelism.is_empty();
+        let timelines = needs_timelines.then(|| Timelines::of(&index));
+        let latency = LatencyOptions {
+            timelines: timelines.as_ref(),
+            divides: options.latency,
+            parallelism: &options.filter.parallelism,
+        };
+        let filter = (&options.filter, latency);
+        let parts = resolve_in_parts(&index, symbolizer, filter, pass, n);
         let parts = WorkerResults::new(parts);
         let locations = parts.locations.as_slice();
         let heat = || parts.samples_by_location();
@@ -102,6 +113,9 @@ pub fn analyse_with_code<'a>(
     }
     if let (true, Some(waits)) = (options.waits.alone, profile.waits()) {
         profile.retain_event(waits);
+    }
+    if options.latency {
+        profile.mark_latency();
     }
     (profile, CodeImages::new(index, symbolizer.has_root()))
 }

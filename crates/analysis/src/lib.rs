@@ -65,7 +65,7 @@
 //                                                           |
 //                         Profile  <--  assemble  <--  symbolize (images in parallel)
 //
-// Shared modules: location, groups, options, stack_end, comms, caches (of the sample pass),
+// Shared modules: latency (weights by the number of running threads), location, groups, options, stack_end, comms, caches (of the sample pass),
 // group_reads, jit (names and unwind information of JIT code), unwind (stack dumps),
 // image_lookup (finds the image of a region on this machine).
 
@@ -80,6 +80,7 @@ mod group_reads;
 mod groups;
 mod image_lookup;
 mod jit;
+mod latency;
 mod live;
 mod location;
 mod machine;
@@ -95,6 +96,7 @@ mod warnings;
 
 pub use analyse::{analyse, analyse_with_code};
 pub use code::{CodeImages, ObjectCode};
+pub use latency::tells_latency;
 pub use live::{LiveAnalysis, LiveView, LiveWriter, Moment, Span};
 pub use options::{Options, WaitOptions};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};

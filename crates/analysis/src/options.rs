@@ -30,6 +30,10 @@ pub struct Options {
     /// Apply filters on leaves as if interpreter code were
     /// [folded](rprof_profile::Profile::fold_languages). The profile itself is not folded.
     pub by_language: bool,
+    /// Weigh samples by their latency: divide each period by the number of threads that ran, and
+    /// count waits only while no thread ran. Needs a recording that
+    /// [tells it](crate::tells_latency). Idle threads are then not merged.
+    pub latency: bool,
     /// Treatment of wait samples.
     pub waits: WaitOptions,
     /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if it

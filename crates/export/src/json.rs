@@ -70,6 +70,8 @@ struct Quality<'p> {
     by_language: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_time: Option<CpuTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<Latency>,
     warnings: Vec<CleanName<'p>>,
 }
 
@@ -87,6 +89,14 @@ struct CpuTime {
     waiting: Option<u128>,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttled: Option<u128>,
+}
+
+/// In nanoseconds: see `rprof_profile::LatencyTally`.
+#[derive(Serialize)]
+struct Latency {
+    used: u64,
+    ran: u64,
+    waited: u64,
 }
 
 #[derive(Serialize)]
@@ -172,6 +182,11 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 tasks: time.tasks,
                 waiting: time.waiting.map(|waiting| waiting.as_nanos()),
                 throttled: time.throttled.map(|throttled| throttled.as_nanos()),
+            }),
+            latency: q.latency.map(|tally| Latency {
+                used: tally.used,
+                ran: tally.ran,
+                waited: tally.waited,
             }),
             warnings: names.warnings().collect(),
         },

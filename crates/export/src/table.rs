@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use rprof_profile::Profile;
+use rprof_profile::waits::{is_by_latency, is_of_waits, is_of_wall_clock};
 
 use crate::clean::shorten;
 use crate::generics::elide_arguments;
@@ -123,11 +124,16 @@ fn write_event(
         rows,
         left_out,
     } = rows(profile, event, &wanted);
-    let columns = columns(&rows, options.width, &wanted.order);
     let has_total = !wanted.without_total;
+    let samples = profile.events[event].samples;
+    let has_cpu = has_cpu_column(&profile.events[event].name);
+    let taken = if has_cpu { CPU_COLUMN } else { 0 };
+    let width = options.width.map(|width| width.saturating_sub(taken));
+    let columns = columns(&rows, width, &wanted.order);
     if !options.bare {
         let total = if has_total { "    total" } else { "" };
-        write!(out, "# {:>6}{total} {:>9}", "self", "samples")?;
+        let cpu = if has_cpu { "      cpu" } else { "" };
+        write!(out, "# {:>6}{total}{cpu} {:>9}", "self", "samples")?;
         for (i, column) in columns.iter().enumerate() {
             put_column(out, column.heading, column.width, i + 1 == columns.len())?;
         }
@@ -140,6 +146,9 @@ fn write_event(
         write!(out, "{}", painted(own))?;
         if has_total {
             write!(out, " {}", painted(total))?;
+        }
+        if has_cpu {
+            write!(out, " {}", painted(percent(row.top.self_samples, samples)))?;
         }
         write!(out, " {:>9}", row.top.self_samples)?;
         for (i, column) in columns.iter().enumerate() {
@@ -159,6 +168,12 @@ fn write_event(
     }
 }
 
+/// Returns true if a column shows the share of CPU time: the share of the samples, each counted as
+/// one. Weights by latency do not show it, and a wait is one sample of any length.
+fn has_cpu_column(event: &str) -> bool {
+    is_by_latency(event) && !is_of_waits(event) && !is_of_wall_clock(event)
+}
+
 const MIN_ROWS: usize = 10;
 
 /// Writes a wrapped comment. Returns its number of lines.
@@ -173,6 +188,9 @@ fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usiz
 
 /// Width of the columns before the names.
 const FIGURES: usize = 27;
+
+/// Width of the column of CPU time.
+const CPU_COLUMN: usize = 9;
 
 const INDENT: usize = 11;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::{
-    CountedEvent, CpuTime, Language, OffCpuTime, Profile, Reason, Runtime, StackPosition,
+    CountedEvent, CpuTime, Language, LatencyTally, OffCpuTime, Profile, Reason, Runtime,
+    StackPosition,
 };
 
 use crate::amounts::bytes;
@@ -127,6 +128,8 @@ pub enum Finding {
     Memory(Coverage),
     /// Requested memory, with the error of sampling.
     Requests(Requests),
+    /// Wall-clock time of the program, for a profile by latency.
+    Latency(LatencyTally),
     /// Counters recorded beside the samples, most relevant first: clean names with values.
     Counted(Vec<String>),
     /// Clean warning about the recording.
@@ -265,6 +268,7 @@ impl Finding {
             },
             Finding::Memory(coverage) => memory_text(coverage),
             Finding::Requests(requests) => requests_text(requests),
+            Finding::Latency(tally) => latency_text(tally),
             Finding::Counted(counts) => format!("counted: {}", counts.join(", ")),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
@@ -299,6 +303,7 @@ impl fmt::Display for Finding {
             | Finding::ClockArtefact { .. }
             | Finding::Memory(_)
             | Finding::Requests(_)
+            | Finding::Latency(_)
             | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
         }
@@ -452,11 +457,30 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     }
     findings.extend(q.memory.map(Finding::Memory));
     findings.extend(q.requests.map(Finding::Requests));
+    findings.extend(q.latency.map(Finding::Latency));
     if !q.counted.is_empty() {
         findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
     }
     findings.extend(names.warnings().map(|w| Finding::Warning(w.into_owned())));
     findings
+}
+
+fn latency_text(tally: &LatencyTally) -> String {
+    let of = |ns| seconds(Duration::from_nanos(ns));
+    let ran = tally.parallelism().map(|running| {
+        format!(
+            "{} s of CPU time in {} s, {running:.1} threads at a time",
+            of(tally.used),
+            of(tally.ran)
+        )
+    });
+    let waited =
+        (tally.waited > 0).then(|| format!("{} s in which no thread ran", of(tally.waited)));
+    let both: Vec<String> = ran.into_iter().chain(waited).collect();
+    match both.is_empty() {
+        true => "latency: weights are divided among the threads that ran".to_owned(),
+        false => format!("latency: {}", both.join("; ")),
+    }
 }
 
 fn memory_text(memory: &Coverage) -> String {

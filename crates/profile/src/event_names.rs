@@ -30,6 +30,24 @@ pub const HEAP_OBJECTS: &str = "heap-objects";
 /// Name of the event of all allocations, which counts them.
 pub const ALLOCATED_OBJECTS: &str = "allocated-objects";
 
+/// End of the name of an event whose samples weigh their latency: `cpu-clock:latency`.
+const LATENCY: &str = ":latency";
+
+/// Returns the name of an event whose samples weigh their latency.
+pub(crate) fn by_latency(event: &str) -> String {
+    format!("{}{LATENCY}", without_latency(event))
+}
+
+/// Returns true if the samples of an event weigh their latency.
+pub fn is_by_latency(event: &str) -> bool {
+    event.ends_with(LATENCY)
+}
+
+/// Returns the name of an event without the mark of latency.
+pub(crate) fn without_latency(event: &str) -> &str {
+    event.strip_suffix(LATENCY).unwrap_or(event)
+}
+
 /// Returns true for events whose weights are bytes of memory.
 pub fn is_of_memory(event: &str) -> bool {
     matches!(
@@ -50,6 +68,7 @@ pub fn is_of_waits(event: &str) -> bool {
 /// Returns true for wall-clock events (`wall` in pprof).
 pub fn is_of_wall_clock(event: &str) -> bool {
     let [_, wall] = PPROF_TYPES;
+    let event = without_latency(event);
     event == WALL_CLOCK || event == wall
 }
 

@@ -17,6 +17,8 @@ pub struct Filter {
     pub cpus: Vec<u32>,
     /// Event names, with or without modifiers.
     pub events: Vec<String>,
+    /// Numbers of threads of the sample's process group that ran. 0 is a wait while none ran.
+    pub parallelism: Vec<u32>,
     /// First and last time, inclusive, in nanoseconds of the recording's clock.
     pub time: Option<(u64, u64)>,
     /// Leaf objects, as [patterns](crate::pattern::matches_object).
@@ -93,6 +95,7 @@ impl Filter {
             && self.tids.is_empty()
             && self.cpus.is_empty()
             && self.comms.is_empty()
+            && self.parallelism.is_empty()
             && self.time.is_none())
     }
 }

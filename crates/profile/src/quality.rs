@@ -62,6 +62,35 @@ pub struct IdleThreads {
     pub weight: u64,
 }
 
+/// CPU time and waiting time of a profile [by latency](crate::Profile::mark_latency), in
+/// nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyTally {
+    /// CPU time of the samples.
+    pub used: u64,
+    /// Wall-clock time in which threads ran: the latency of these samples.
+    pub ran: u64,
+    /// Wall-clock time in which all threads waited: the latency of the shown waits.
+    pub waited: u64,
+}
+
+impl LatencyTally {
+    /// Returns the mean number of threads that ran, while any did; `None` without samples.
+    pub fn parallelism(&self) -> Option<f64> {
+        (self.ran > 0).then(|| self.used as f64 / self.ran as f64)
+    }
+}
+
+impl std::iter::Sum for LatencyTally {
+    fn sum<I: Iterator<Item = LatencyTally>>(all: I) -> LatencyTally {
+        all.fold(LatencyTally::default(), |sum, one| LatencyTally {
+            used: sum.used.saturating_add(one.used),
+            ran: sum.ran.saturating_add(one.ran),
+            waited: sum.waited.saturating_add(one.waited),
+        })
+    }
+}
+
 /// Quality of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
@@ -93,6 +122,8 @@ pub struct Quality {
     pub memory: Option<Coverage>,
     /// Totals of requested memory, if recorded.
     pub requests: Option<Requests>,
+    /// Times of a profile by latency; `None` for others.
+    pub latency: Option<LatencyTally>,
     /// Counted events, if recorded.
     pub counted: Vec<CountedEvent>,
     /// Folded idle threads.
@@ -156,6 +187,11 @@ impl Quality {
         self.throttled = self.throttled.saturating_add(more.throttled);
         self.damaged |= more.damaged;
         self.is_by_language |= more.is_by_language;
+        let both = self.latency.into_iter().chain(more.latency);
+        self.latency = both
+            .map(Some)
+            .reduce(|a, b| Some([a, b].into_iter().flatten().sum()))
+            .flatten();
         self.idle.threads += more.idle.threads;
         self.idle.weight = self.idle.weight.saturating_add(more.idle.weight);
         for object in &more.hides_inlined {

@@ -125,6 +125,7 @@ pub(crate) fn assemble(
         cpu_time: CpuTime::from_notes(&notes),
         memory: Coverage::from_notes(&notes),
         requests: Requests::from_notes(&notes),
+        latency: (options.latency).then(|| parts.iter().map(|part| part.resolved.latency).sum()),
         counted: counted(&notes),
         hides_inlined: (symbols.hides_inlined.iter())
             .map(|id| symbols.objects[id.0 as usize].name.to_string())

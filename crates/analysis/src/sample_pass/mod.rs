@@ -17,6 +17,7 @@ use std::sync::Mutex;
 use rprof_symbols::Symbolizer;
 
 use crate::caches::canonical::FunctionCanonicalizer;
+use crate::latency::LatencyOptions;
 use crate::options::{PassOptions, SampleRows};
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::FixedLayoutParser;
@@ -25,17 +26,17 @@ use crate::sample_pass::worker::{Shared, Worker};
 use crate::sideband_pass::Index;
 use crate::stack_end::marks_truncation;
 use crate::unwind::Unwinding;
-use rprof_profile::Filter;
+use rprof_profile::{Filter, WeightUnit};
 
 /// Resolves the samples that `filter` accepts, and merges the rows of all workers.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    filter: &Filter,
+    (filter, latency): (&Filter, LatencyOptions<'_>),
     pass: PassOptions,
     n: usize,
 ) -> WorkerOutput {
-    let parts = resolve_in_parts(index, symbolizer, filter, pass, n);
+    let parts = resolve_in_parts(index, symbolizer, (filter, latency), pass, n);
     let mut parts = parts.into_iter();
     let mut whole = parts.next().unwrap_or_default();
     for part in parts {
@@ -48,7 +49,7 @@ pub(crate) fn resolve(
 pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    filter: &Filter,
+    (filter, latency): (&Filter, LatencyOptions<'_>),
     pass: PassOptions,
     n: usize,
 ) -> Vec<WorkerOutput> {
@@ -60,6 +61,9 @@ pub(crate) fn resolve_in_parts(
     let marks_truncation = marks_truncation(&notes);
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let is_time: Vec<bool> = (events.iter())
+        .map(|event| WeightUnit::of_event(&event.name) == WeightUnit::Nanoseconds)
+        .collect();
     let fixed_layouts: Vec<Option<FixedLayoutParser>> =
         match pass.rows == SampleRows::Whole || filter.is_by_sample() {
             true => events.iter().map(|_| None).collect(),
@@ -74,6 +78,8 @@ pub(crate) fn resolve_in_parts(
         index,
         filter,
         wanted: &wanted,
+        latency,
+        is_time: &is_time,
         fixed_layouts: &fixed_layouts,
         may_repeat_leaf: &may_repeat_leaf,
         pass,

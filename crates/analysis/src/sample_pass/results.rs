@@ -1,5 +1,7 @@
 //! Results of pass two by worker, and the mapping of worker-local location ids to global ones.
 
+use rprof_profile::LatencyTally;
+
 use crate::caches::CacheStats;
 use crate::groups::{SampleGroup, SampleRow};
 use crate::sample_pass::aggregate_table::{Aggregate, AggregateTable, SampleGroups};
@@ -46,6 +48,8 @@ pub(crate) struct WorkerOutput {
     /// Time range of the accepted samples in nanoseconds.
     pub(crate) time: Option<(u64, u64)>,
     pub(crate) has_callchains: bool,
+    /// Sums of periods and of latencies; 0 unless weights are latencies.
+    pub(crate) latency: LatencyTally,
     /// Whole rows, for [`SampleRows::Whole`](crate::options::SampleRows::Whole).
     pub(crate) rows: Vec<SampleRow>,
     /// Compact rows, for [`SampleRows::Compact`](crate::options::SampleRows::Compact).

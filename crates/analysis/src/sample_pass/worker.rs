@@ -10,6 +10,7 @@ use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
 use crate::group_reads::MemberDelta;
 use crate::groups::{RecordPosition, SampleGroup, SampleRow, WokenBy};
+use crate::latency::{self, LatencyOptions, LatencyWeights, Share, WaitMoment};
 use crate::options::{PassOptions, SampleRows};
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
@@ -31,6 +32,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) filter: &'a Filter,
     /// `wanted[e]`: the filter accepts event e.
     pub(crate) wanted: &'a [bool],
+    pub(crate) latency: LatencyOptions<'a>,
+    /// `is_time[e]`: weights of event e are nanoseconds.
+    pub(crate) is_time: &'a [bool],
     /// Fast parser by event index, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
     /// `may_repeat_leaf[e]`: chains of event e may begin with one address twice.
@@ -53,6 +57,7 @@ pub(crate) struct Worker<'a> {
     aggregator: SampleAggregator<'a>,
     /// Rows of the current block.
     rows: RowsOfBlock,
+    latency: LatencyWeights<'a>,
     out: WorkerOutput,
 }
 
@@ -87,6 +92,7 @@ impl<'a> Worker<'a> {
             thread_states: ThreadStateCache::new(shared.pass.by_thread),
             aggregator: SampleAggregator::new(shared.index, shared.canonicalizer),
             rows: RowsOfBlock::default(),
+            latency: LatencyWeights::new(shared.latency),
             out: WorkerOutput::default(),
         }
     }
@@ -102,6 +108,7 @@ impl<'a> Worker<'a> {
                 thread_states: self.thread_states.stats(),
                 ..found.caches
             },
+            latency: self.latency.tally,
             ..self.out
         }
     }
@@ -113,6 +120,7 @@ impl<'a> Worker<'a> {
         if keeps_rows && flood_from.is_some_and(|first| block_index >= first) {
             return;
         }
+        self.latency.begin_block();
         let mut walk = block.walk();
         let mut pending = Vec::with_capacity(TOGETHER);
         loop {
@@ -203,11 +211,25 @@ impl<'a> Worker<'a> {
             }
         }
         let attr = &described.attr;
-        let weight = sample.period().unwrap_or_else(|| default_weight(described));
+        let period = sample.period().unwrap_or_else(|| default_weight(described));
 
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
-        self.at_time(sample.time(), if is_wait { weight } else { 0 });
+        self.at_time(sample.time(), if is_wait { period } else { 0 });
+        let is_awake = || sample.addr().map(WaitEnd::from_addr) == Some(WaitEnd::Awake);
+        let wait = is_wait.then(|| WaitMoment {
+            length: period,
+            is_awake: is_awake(),
+        });
+        let time_of_sample = sample.time();
+        let Some(share) = self.latency.share(latency::Moment {
+            pid,
+            tid,
+            time: time_of_sample,
+            wait,
+        }) else {
+            return;
+        };
         let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
         let woken = match sample
             .addr()
@@ -232,6 +254,7 @@ impl<'a> Worker<'a> {
                 thread_state,
                 woken,
             };
+            let weight = self.weight(event, share, period);
             let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
             let row = CompactRow::new(sample.time(), sample.cpu(), weight);
             return self.enqueue(one, row, pending);
@@ -278,32 +301,28 @@ impl<'a> Worker<'a> {
             position,
             group: SampleGroup::default(),
             cpu: sample.cpu(),
-            period: weight,
+            period,
             ip: sample.ip().unwrap_or(0),
             has_chain,
         });
         let own = [MemberDelta {
             event: event as u32,
-            period: weight,
+            period,
         }];
         for member in members
             .unwrap_or(&own)
             .iter()
             .filter(|m| wants(m.event as usize))
         {
-            let one = self.pending_sample(
-                chain.clone(),
-                &context_of_sample,
-                member.event,
-                member.period,
-            );
+            let weight = self.weight(member.event as usize, share, member.period);
+            let one = self.pending_sample(chain.clone(), &context_of_sample, member.event, weight);
             let (key, id) = self.aggregator.count_one(one);
             if let Some(row) = &mut row {
                 (row.group, row.period) = (self.aggregator.group(key), member.period);
                 self.out.rows.push(*row);
             }
             if shared.pass.rows == SampleRows::Compact {
-                let row = CompactRow::new(sample.time(), sample.cpu(), member.period);
+                let row = CompactRow::new(sample.time(), sample.cpu(), weight);
                 self.rows.push_counted(row, id);
             }
         }
@@ -345,6 +364,19 @@ impl<'a> Worker<'a> {
                 0
             },
         );
+        let wait = parser.is_of_waits().then_some(WaitMoment {
+            length: sample.weight,
+            is_awake: false,
+        });
+        let Some(share) = self.latency.share(latency::Moment {
+            pid,
+            tid,
+            time: sample.time,
+            wait,
+        }) else {
+            return;
+        };
+        let weight = self.weight(event as usize, share, sample.weight);
         self.out.has_callchains |= parser.has_chain();
         let chain = match sample.chain {
             Some(words) => Chain::Raw(words),
@@ -360,9 +392,15 @@ impl<'a> Worker<'a> {
             thread_state,
             woken: WokenBy::Unknown,
         };
-        let one = self.pending_sample(chain, &context_of_sample, event, sample.weight);
-        let row = CompactRow::new(sample.time, sample.cpu, sample.weight);
+        let one = self.pending_sample(chain, &context_of_sample, event, weight);
+        let row = CompactRow::new(sample.time, sample.cpu, weight);
         self.enqueue(one, row, pending);
+    }
+
+    #[inline]
+    fn weight(&mut self, event: usize, share: Share, period: u64) -> u64 {
+        let is_time = self.shared.is_time.get(event) == Some(&true);
+        self.latency.weight(share, period, is_time)
     }
 
     /// Extends the result's time range by a sample that began `length` before `time`. The start of

@@ -22,6 +22,7 @@ use rprof_profile::{Filter, is_kernel_address};
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
+use crate::latency::{LatencyOptions, Timelines};
 use crate::options::{PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
@@ -71,7 +72,13 @@ impl<'a> Samples<'a> {
             rows: SampleRows::Whole,
             addresses: true,
         };
-        let mut resolved = resolve(&index, symbolizer, filter, pass, n);
+        let timelines = (!filter.parallelism.is_empty()).then(|| Timelines::of(&index));
+        let latency = LatencyOptions {
+            timelines: timelines.as_ref(),
+            divides: false,
+            parallelism: &filter.parallelism,
+        };
+        let mut resolved = resolve(&index, symbolizer, (filter, latency), pass, n);
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.position, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());

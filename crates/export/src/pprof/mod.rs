@@ -23,7 +23,7 @@ use std::ops::Range;
 use rprof_profile::memory::{
     ALLOCATED, ALLOCATED_OBJECTS, HEAP, HEAP_OBJECTS, HEAP_PEAK, PEAK, RESIDENT, TOUCHED,
 };
-use rprof_profile::waits::{WALL_CLOCK, is_of_waits};
+use rprof_profile::waits::{WALL_CLOCK, is_by_latency, is_of_waits};
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
 use crate::frame_lists::FrameLists;
@@ -221,8 +221,9 @@ const CPU: &str = "cpu";
 /// Returns the sample type of a time: `offcpu`, `wall` (waits and CPU time), or `cpu`.
 pub(crate) fn time_type(event: &str) -> &'static str {
     match event {
-        WALL_CLOCK => "wall",
         event if is_of_waits(event) => "offcpu",
+        event if is_by_latency(event) => "latency",
+        WALL_CLOCK => "wall",
         _ => CPU,
     }
 }

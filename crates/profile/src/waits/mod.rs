@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use rprof_cpu_time::CpuTime;
 use rustc_hash::FxHashMap;
 
-pub use crate::event_names::{WAITS, WALL_CLOCK, is_of_waits, is_of_wall_clock};
+use crate::event_names::by_latency;
+pub use crate::event_names::{WAITS, WALL_CLOCK, is_by_latency, is_of_waits, is_of_wall_clock};
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
 use crate::samples::ThreadId;
@@ -171,13 +172,25 @@ impl Profile {
         if let Some(samples) = &mut self.samples {
             samples.move_event(waits, on);
         }
+        let is_latency = is_by_latency(&self.events[waits].name);
         let (samples, weight) = (self.events[waits].samples, self.events[waits].weight);
         (self.events[waits].samples, self.events[waits].weight) = (0, 0);
         let event = &mut self.events[on];
-        event.name = WALL_CLOCK.to_owned();
+        event.name = match is_latency {
+            true => by_latency(WALL_CLOCK),
+            false => WALL_CLOCK.to_owned(),
+        };
         event.samples += samples;
         event.weight = event.weight.saturating_add(weight);
         Ok(())
+    }
+
+    /// Marks all events as latency: their weights are wall-clock time of the program, divided among
+    /// the threads that were on its way.
+    pub fn mark_latency(&mut self) {
+        for event in &mut self.events {
+            event.name = by_latency(&event.name);
+        }
     }
 
     /// Appends leaves to an event's stacks where `leaf` returns a name.

@@ -11,6 +11,7 @@ use super::reading::InputArgs;
 /// and others. It names phases of a single thread, and reasons of waits. The same recording gives
 /// the same text. With two files, the text reports the changes from the first to the second.
 #[derive(Debug, Args)]
+#[command(mut_arg("latency", |argument| argument.hide(true)))]
 pub(crate) struct ExplainArgs {
     /// Maximum number of words; the least important sentences are left out
     #[arg(

@@ -268,6 +268,7 @@ fn script_words(script: clap::Command) -> clap::Command {
     script
         .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
         .mut_arg("callers", |arg| arg.hide(true))
+        .mut_arg("latency", |arg| arg.hide(true))
         .mut_arg("files", |arg| {
             arg.help("Recording to print; `-` is standard input [default: perf.data]")
         })

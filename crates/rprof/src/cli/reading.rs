@@ -127,9 +127,21 @@ pub(crate) struct SampleFilterArgs {
     #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, value_parser = TimeSpan::parse)]
     pub(crate) time: Option<TimeSpan>,
 
+    /// Only samples while this many threads of their process group ran, such as `1` or `2-8`; 0
+    /// selects waits while none ran; needs a recording of `record --latency` or --off-cpu
+    #[arg(long, value_name = "THREADS", value_parser = values::cpus)]
+    pub(crate) parallelism: Option<CpuList>,
+
     /// Weight of each sample: its period, or one
     #[arg(long, value_name = "WHAT", default_value = "period")]
     pub(crate) weight: Option<WeightArg>,
+
+    /// Show wall-clock time of the program instead of CPU time: each sample counts for one divided
+    /// by the number of threads that ran; needs a recording of `record --latency` or --off-cpu
+    ///
+    /// With --wall, also the waits while no thread ran: all rows together are the elapsed time.
+    #[arg(long, conflicts_with = "weight")]
+    pub(crate) latency: bool,
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,

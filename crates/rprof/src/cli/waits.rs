@@ -27,6 +27,11 @@ pub(crate) struct OffCpuArgs {
     /// the delay until the woken thread runs; needs root, or CAP_PERFMON and a readable tracefs
     #[arg(long, requires = "off_cpu")]
     pub(crate) wakers: bool,
+
+    /// Record when each thread runs (context switches, without stacks), for --latency of `report`
+    /// and other commands
+    #[arg(long)]
+    pub(crate) latency: bool,
 }
 
 /// Options for waits and memory in commands that show recordings.

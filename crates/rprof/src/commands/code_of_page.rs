@@ -55,6 +55,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     for data in &recordings {
         let options = Options {
             addresses: true,
+            latency: args.filter.latency,
             filter: args.filter.with_times_of(&about.filter, data)?,
             ..Options::default()
         };

@@ -17,7 +17,7 @@ use crate::cli::{
 };
 use crate::input::nothing_found;
 use crate::input::recordings::{
-    Callee, Input, Symbols, check_events, check_waits, open_input, warn,
+    Callee, Input, Symbols, check_events, check_latency, check_waits, open_input, warn,
 };
 use crate::input::run_folders::with_recordings_of_folders;
 use crate::terminal;
@@ -167,6 +167,7 @@ impl Request<'_> {
         let symbols = self.filter.symbols.symbols(false, self.quiet)?;
         let options = Options {
             filter: self.filter.filter(self.events),
+            latency: self.filter.latency,
             ..Options::default()
         };
         let options = match self.waits {
@@ -214,6 +215,7 @@ impl Request<'_> {
             }
             Input::Recording(data) => {
                 check_events(&data, &options.filter.events)?;
+                check_latency(&data, self.filter)?;
                 let options = Options {
                     filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,

@@ -18,7 +18,9 @@ use crate::cli::{
 };
 use crate::input::named_input::is_input_or_no_command;
 use crate::input::nothing_found;
-use crate::input::recordings::{Callee, analyse, check_waits, open, read_merged, warn};
+use crate::input::recordings::{
+    Callee, analyse, check_latency, check_waits, open, read_merged, warn,
+};
 use crate::recording::session::{Destination, Job, record};
 use crate::recording::summary::print_summary;
 use crate::recording::waits;
@@ -226,6 +228,9 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     if request.waits.is_given() {
         job.builder = waits::add_to(job.builder, request.target, request.waits.flag())?;
     }
+    if request.source.filter.needs_switches() {
+        job.builder = waits::with_switches(job.builder);
+    }
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
@@ -302,9 +307,11 @@ fn draw_recording(
     let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         by_language: !filter.symbols.no_by_language,
+        latency: filter.latency,
         ..picture.options()
     })?;
     check_waits(&data, &options)?;
+    check_latency(&data, filter)?;
     let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
     filter.symbols.fold_languages(&mut profile);
     if nothing_found::has_filters(filter, &options.filter) {

@@ -17,6 +17,11 @@ use crate::terminal::output::write_to;
 use crate::wording::messages::Failure;
 
 pub(crate) fn run(args: &ExplainArgs) -> Outcome {
+    if args.input.filter.latency {
+        let message = "--latency does not apply to explain, whose sentences are about CPU time: use \
+            `rprof report --latency`";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let text = match args.input.paths().as_slice() {
         [old, new] => changed(args, [old, new])?,
         [path] => {

@@ -6,7 +6,7 @@ use rprof_script::{Options, Script, Selection, SideRecords};
 use crate::Outcome;
 use crate::cli::ScriptArgs;
 use crate::input::nothing_found;
-use crate::input::recordings::{check_events, open};
+use crate::input::recordings::{check_events, check_latency, open};
 use crate::terminal::pager::show;
 use crate::wording::messages::{Failure, say};
 
@@ -43,6 +43,11 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             periods with `-F +period`, or use `rprof report`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
+    if args.input.filter.latency {
+        let message = "--latency does not apply to script, which prints single samples: select \
+            them with --parallelism, or use `rprof report --latency`";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     if !args.input.filter.callers.is_empty() {
         let message = "--callers does not apply to script, which prints whole stacks: select \
             stacks with --focus, or use `rprof report --callers`";
@@ -57,6 +62,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     };
     let data = open(path)?;
     check_events(&data, &args.input.event)?;
+    check_latency(&data, &args.input.filter)?;
     let options = args.options();
     let script = Script::new(&data, &options)?;
     let names = &args.input.filter.symbols;

@@ -4,10 +4,11 @@ use rprof_perfdata::{Event, Feature, PerfData};
 use rprof_records::words::data_source::MemoryOperation;
 use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, SampleType};
 
+use crate::cli::SampleFilterArgs;
 use crate::wording::messages::say;
 
 /// Prints a line for each kind of unshown data.
-pub(crate) fn tell(data: &PerfData, quiet: bool) {
+pub(crate) fn tell(data: &PerfData, filter: &SampleFilterArgs, quiet: bool) {
     if quiet {
         return;
     }
@@ -17,6 +18,7 @@ pub(crate) fn tell(data: &PerfData, quiet: bool) {
     let beside = Beside {
         traces: data.features().has(Feature::AUXTRACE),
         data_sources: holds_data_sources(data),
+        shows_switches: filter.needs_switches(),
     };
     for (what, command) in unshown(&attrs, beside) {
         say(format_args!(
@@ -30,6 +32,8 @@ pub(crate) fn tell(data: &PerfData, quiet: bool) {
 struct Beside {
     traces: bool,
     data_sources: bool,
+    /// Weights or filters use the records of context switches.
+    shows_switches: bool,
 }
 
 /// Returns unshown data of these events, with the command that shows it.
@@ -80,8 +84,8 @@ fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'sta
         }
     }
     let switches = |(_, attr): &(&str, &Attr)| attr.flags.contains(AttrFlags::CONTEXT_SWITCH);
-    if events.iter().any(switches) {
-        found.push(("context switches", "rprof script --show-switch-events"));
+    if events.iter().any(switches) && !beside.shows_switches {
+        found.push(("context switches", "rprof report --latency"));
     }
     found
 }
@@ -133,7 +137,7 @@ mod tests {
     fn of(name: &str, attr: &Attr, traces: bool) -> Vec<&'static str> {
         let beside = Beside {
             traces,
-            data_sources: false,
+            ..Beside::default()
         };
         let found = unshown(&[(name, attr)], beside);
         found.into_iter().map(|(_, command)| command).collect()
@@ -173,10 +177,7 @@ mod tests {
             flags: AttrFlags::CONTEXT_SWITCH,
             ..Attr::default()
         };
-        assert_eq!(
-            of("dummy", &switches, false),
-            ["rprof script --show-switch-events"]
-        );
+        assert_eq!(of("dummy", &switches, false), ["rprof report --latency"]);
     }
 
     /// Returns whether a recording with these data sources counts as having some.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rprof_analysis::Options;
 use rprof_import::{Detected, Format, ImportOptions, Opened, ReadingBudget};
 use rprof_profile::waits::WAITS;
-use rprof_profile::{Filter, Keys, Profile};
+use rprof_profile::{Keys, Profile};
 
 use crate::cli;
 use crate::wording::messages::Failure;
@@ -50,7 +50,7 @@ impl ForeignProfile {
     ) -> Result<Profile, Failure> {
         let filter = &options.filter;
         let path = self.path.display().to_string();
-        if let Some(flag) = meaningless(self.kind, filter, keys) {
+        if let Some(flag) = meaningless(self.kind, options, keys) {
             let message = match self.kind {
                 Kind::Folded => format!(
                     "{flag} does not work with {path}: folded stacks hold only names and counts; \
@@ -114,8 +114,13 @@ impl ForeignProfile {
 }
 
 /// Returns the first flag that needs data which the format lacks.
-fn meaningless(kind: Kind, filter: &Filter, keys: &Keys) -> Option<&'static str> {
-    let never = [(keys.line, "--sort srcline")];
+fn meaningless(kind: Kind, options: &Options, keys: &Keys) -> Option<&'static str> {
+    let filter = &options.filter;
+    let never = [
+        (keys.line, "--sort srcline"),
+        (options.latency, "--latency"),
+        (!filter.parallelism.is_empty(), "--parallelism"),
+    ];
     let without_times = [
         (!filter.cpus.is_empty(), "--cpu"),
         (filter.time.is_some(), "--time"),

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rprof_analysis::Options;
+use rprof_analysis::{Options, tells_latency};
 use rprof_export::{Content, ExportOptions, SampleLabel};
 use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
@@ -113,6 +113,9 @@ impl FilterArgs {
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
             languages: self.language.clone(),
+            parallelism: (self.parallelism.iter())
+                .flat_map(|list| list.0.clone())
+                .collect(),
             symbols: self.symbol.clone(),
             // Stacks without the function have no callers of it.
             focus: [&*self.focus, &*self.callers].concat(),
@@ -127,6 +130,11 @@ impl SampleFilterArgs {
             Some(WeightArg::Samples) => WeighBy::Samples,
             Some(WeightArg::Period) | None => WeighBy::Period,
         }
+    }
+
+    /// Returns true if an option needs records of context switches, or waits.
+    pub(crate) fn needs_switches(&self) -> bool {
+        self.latency || self.parallelism.is_some()
     }
 
     /// Cuts stacks at the functions of --callers, if given.
@@ -255,16 +263,24 @@ pub(crate) fn read_even_empty(
     let budget = args.symbols.reading_budget();
     for path in paths {
         match open_input(path)? {
-            Input::Foreign(text) => profiles.push(text.profile(keys, options, &budget)?),
+            Input::Foreign(text) => {
+                let options = Options {
+                    latency: args.latency,
+                    ..options.clone()
+                };
+                profiles.push(text.profile(keys, &options, &budget)?);
+            }
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 check_waits(&data, options)?;
-                not_shown::tell(&data, quiet);
+                check_latency(&data, args)?;
+                not_shown::tell(&data, args, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
                     by_line: keys.line,
                     filter: args.with_times_of(filter, &data)?,
                     by_language: !args.symbols.no_by_language,
+                    latency: args.latency,
                     ..options.clone()
                 };
                 profiles.push(analyse_leaves_or_stacks(&data, args, &options, quiet)?);
@@ -359,6 +375,24 @@ pub(crate) fn check_waits(data: &PerfData, options: &Options) -> Result<(), Fail
         true => check_events(data, &[WAITS.to_owned()]),
         false => Ok(()),
     }
+}
+
+/// Rejects a recording that does not tell when threads ran, if weights or filters need it.
+pub(crate) fn check_latency(data: &PerfData, filter: &SampleFilterArgs) -> Result<(), Failure> {
+    let flag = match (filter.latency, &filter.parallelism) {
+        (true, _) => "--latency",
+        (false, Some(_)) => "--parallelism",
+        (false, None) => return Ok(()),
+    };
+    if tells_latency(data) {
+        return Ok(());
+    }
+    let message = format!(
+        "{flag} needs to know when threads ran, but {} has no context switches and no waits: \
+         `rprof record --latency` and --off-cpu record them",
+        data.path().display()
+    );
+    Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
 pub(crate) fn analyse(

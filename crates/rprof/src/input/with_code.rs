@@ -11,7 +11,7 @@ use crate::cli::FilterArgs;
 use crate::input::downloads::Downloads;
 use crate::input::not_shown;
 use crate::input::nothing_found;
-use crate::input::recordings::{Callee, check_events, open};
+use crate::input::recordings::{Callee, check_events, check_latency, open};
 use crate::input::similar_names;
 use crate::wording::messages::Failure;
 
@@ -56,10 +56,12 @@ pub(crate) fn with_code<T>(
     let mut images = Vec::new();
     for data in &recordings {
         check_events(data, &input.filter.events)?;
-        not_shown::tell(data, input.quiet);
+        check_latency(data, input.args)?;
+        not_shown::tell(data, input.args, input.quiet);
         let options = Options {
             addresses: true,
             details_of_filter: input.is_of_objects,
+            latency: input.args.latency,
             filter: input.args.with_times_of(&input.filter, data)?,
             ..Options::default()
         };

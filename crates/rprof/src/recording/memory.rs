@@ -61,6 +61,11 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
             "bytes and times cannot be added",
         ),
         (
+            args.waits.latency,
+            "--latency",
+            "bytes are not divided among threads",
+        ),
+        (
             args.extras.overwrite,
             "--overwrite",
             "it needs every page fault",

@@ -46,6 +46,9 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     }
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
+    if args.waits.latency {
+        job.builder = waits::with_switches(job.builder);
+    }
     if args.memory {
         let events = event_list::parse(&["page-faults".to_owned()])?;
         job.builder = (events.into_iter()).fold(job.builder, memory::add_to);

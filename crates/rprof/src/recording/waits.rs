@@ -9,6 +9,7 @@ use rprof_profile::waits::reasons::RUNNING;
 use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_profile::{Profile, WallError, WeightUnit};
 use rprof_recorder::ThreadTime;
+use rprof_records::AttrFlags;
 use rprof_sampler::SessionBuilder;
 
 use crate::cli::{TargetArgs, WaitArgs};
@@ -37,6 +38,11 @@ pub(crate) fn add_to(
         true => builder.exclude_self(true),
         false => builder,
     })
+}
+
+/// Adds records of context switches, which tell when threads run.
+pub(crate) fn with_switches(builder: SessionBuilder) -> SessionBuilder {
+    builder.extras(|extras| extras.records |= AttrFlags::CONTEXT_SWITCH)
 }
 
 impl WaitArgs {

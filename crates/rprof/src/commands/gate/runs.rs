@@ -114,6 +114,9 @@ impl<'a> Runs<'a> {
                 recorder.arg(flag).arg(value);
             }
         }
+        if args.filter.needs_switches() {
+            recorder.arg("--latency");
+        }
         for event in &args.event {
             recorder.arg("-e").arg(event);
         }

@@ -1,0 +1,126 @@
+//! [`LatencyWeights`]: weights of samples by latency, and the filter by parallelism.
+
+use rprof_profile::LatencyTally;
+
+use super::Timelines;
+
+/// Conditions and weights by the number of running threads, for all workers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LatencyOptions<'t> {
+    /// `None` if neither weights nor filters need them.
+    pub(crate) timelines: Option<&'t Timelines>,
+    /// True if weights are divided; otherwise only the filter applies.
+    pub(crate) divides: bool,
+    /// Accepted numbers of running threads; empty for all.
+    pub(crate) parallelism: &'t [u32],
+}
+
+/// Sample, as far as its latency depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) time: Option<u64>,
+    /// The sample is a wait.
+    pub(crate) wait: Option<WaitMoment>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitMoment {
+    /// Length, in nanoseconds.
+    pub(crate) length: u64,
+    /// The thread waited for a CPU after a wakeup.
+    pub(crate) is_awake: bool,
+}
+
+/// Part of a sample's period that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// The whole period.
+    Whole,
+    /// The period, divided by the number of running threads.
+    Divided(u32),
+    /// This many nanoseconds of a wait.
+    Wait(u64),
+}
+
+/// Weights of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyWeights<'t> {
+    options: LatencyOptions<'t>,
+    /// Fraction that earlier divisions left over.
+    rest: f64,
+    pub(crate) tally: LatencyTally,
+}
+
+impl<'t> LatencyWeights<'t> {
+    pub(crate) fn new(options: LatencyOptions<'t>) -> LatencyWeights<'t> {
+        LatencyWeights {
+            options,
+            ..LatencyWeights::default()
+        }
+    }
+
+    /// Starts a block. Results do not depend on which worker reads which block.
+    pub(crate) fn begin_block(&mut self) {
+        self.rest = 0.0;
+    }
+
+    /// Returns the counting part of a sample's period. Returns `None` if the filter rejects the
+    /// sample, or if its wait was not on the way of the program.
+    #[inline]
+    pub(crate) fn share(&self, at: Moment) -> Option<Share> {
+        let LatencyOptions {
+            timelines: Some(timelines),
+            divides,
+            parallelism,
+        } = self.options
+        else {
+            return Some(Share::Whole);
+        };
+        let is_wanted = |running: u32| parallelism.is_empty() || parallelism.contains(&running);
+        let time = at.time.unwrap_or(0);
+        match at.wait {
+            None => {
+                let running = timelines.parallelism(at.pid, at.tid, time);
+                let share = match divides {
+                    true => Share::Divided(running),
+                    false => Share::Whole,
+                };
+                is_wanted(running).then_some(share)
+            }
+            Some(wait) => {
+                let latency = timelines.latency_of_wait(at.tid, time, wait.length, wait.is_awake);
+                let share = match divides {
+                    true => Share::Wait(latency),
+                    false => Share::Whole,
+                };
+                (latency > 0 && is_wanted(0)).then_some(share)
+            }
+        }
+    }
+
+    /// Returns the weight of a sample with this period. Fractions add up over the samples of a
+    /// block, so that events with a period of 1 keep their sum.
+    #[inline]
+    pub(crate) fn weight(&mut self, share: Share, period: u64, is_time: bool) -> u64 {
+        match share {
+            Share::Whole => period,
+            Share::Wait(latency) => {
+                self.tally.waited = self.tally.waited.saturating_add(latency);
+                latency
+            }
+            Share::Divided(running) => {
+                let exact = period as f64 / f64::from(running.max(1)) + self.rest;
+                // Conversions of floats saturate.
+                let weight = exact as u64;
+                self.rest = exact - weight as f64;
+                if is_time {
+                    self.tally.used = self.tally.used.saturating_add(period);
+                    self.tally.ran = self.tally.ran.saturating_add(weight);
+                }
+                weight
+            }
+        }
+    }
+}
