@@ -17,6 +17,7 @@ mod inputs;
 mod latency;
 mod nothing_found;
 mod oracles;
+mod perfetto;
 mod profiles_of_others;
 mod script;
 mod shares;

@@ -51,7 +51,7 @@ fn mutated_recordings_are_read_or_refused() {
         "report --latency",
         "collapse --latency --wall",
         "script --parallelism 1",
-        "export --latency --off-cpu --format pprof -o -",
+        "export --latency --off-cpu --format perfetto -o -",
     ];
     let reader = Reader::new();
     let (rprof, addresses) = (&reader.program, reader.addresses);

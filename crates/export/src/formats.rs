@@ -10,7 +10,7 @@ use rprof_profile::{FrameAddress, Object, ObjectKind, Profile, is_kernel_address
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
 use crate::{
-    cpuprofile, csv, firefox, folded, json, markdown, otlp, pprof, speedscope, svg, table,
+    cpuprofile, csv, firefox, folded, json, markdown, otlp, perfetto, pprof, speedscope, svg, table,
 };
 
 /// Output format of a profile.
@@ -42,6 +42,8 @@ pub enum Content {
     Addresses,
     /// All samples of the main event by thread and time, with lines and inlined calls.
     Samples,
+    /// The same, and the waits beside them.
+    SamplesAndWaits,
 }
 
 /// Frames whose addresses a format writes.
@@ -161,7 +163,22 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: cpuprofile::write,
     },
+    Format {
+        name: "perfetto",
+        help: "Perfetto's trace: samples and waits of all threads on one time line",
+        content: Content::SamplesAndWaits,
+        shows_warnings: false,
+        addresses: WrittenAddresses::None,
+        write: perfetto::write,
+    },
 ];
+
+impl Content {
+    /// Returns true if the format shows single samples, by thread and time.
+    pub fn is_by_time(self) -> bool {
+        matches!(self, Content::Samples | Content::SamplesAndWaits)
+    }
+}
 
 impl Format {
     /// Finds a format by its name.

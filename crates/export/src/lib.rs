@@ -10,6 +10,7 @@
 //! | [`parts`] | pprof or OpenTelemetry profiles, split into parts |
 //! | [`firefox`] | the Firefox Profiler's format, with each thread in time order |
 //! | [`speedscope`] | speedscope's format, with each thread in time order |
+//! | [`perfetto`] | Perfetto's trace format, with waits beside samples |
 //! | [`cpuprofile`] | V8's CPU profile, with all threads in one time line |
 //! | [`table`], [`markdown`], [`json`], [`mod@csv`] | reports: the top functions |
 //! | [`live`] | the functions of a live profile: a table, JSON |
@@ -86,6 +87,7 @@ pub mod names;
 pub mod options;
 pub mod otlp;
 pub mod parts;
+pub mod perfetto;
 pub mod pprof;
 pub mod protobuf;
 pub mod rows;

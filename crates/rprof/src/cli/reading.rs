@@ -293,6 +293,7 @@ pub(crate) struct CollapseArgs {
 /// The output's file name selects the format: `.pb.gz` for pprof, `go build -pgo`, Pyroscope and
 /// Parca; `.firefox.json.gz` for profiler.firefox.com; `.speedscope.json` for speedscope;
 /// `.cpuprofile` for Chrome's developer tools and VS Code;
+/// `.pftrace` for Perfetto (ui.perfetto.dev), with waits;
 /// `.otlp.pb.gz` for OpenTelemetry; `.folded` for inferno and flamegraph.pl; `.svg` for a browser.
 /// The file contains function, file and line names, so viewers do not need the programs.
 #[derive(Debug, Args)]

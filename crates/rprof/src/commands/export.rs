@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use rprof_export::{Content, ExportOptions, Format, ReportOptions, RowOptions, folded};
-use rprof_profile::{Keys, Profile, WeighBy, WeightUnit};
+use rprof_profile::waits::is_of_waits;
+use rprof_profile::{EventSummary, Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
 use crate::cli::{ExportArgs, LabelArg};
@@ -24,6 +25,8 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".json.gz", "firefox"),
     (".folded", "folded"),
     (".svg", "svg"),
+    (".pftrace", "perfetto"),
+    (".perfetto-trace", "perfetto"),
 ];
 
 const LABELLED: [&str; 2] = ["pprof", "otlp"];
@@ -61,12 +64,18 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     let mut profile = merged.profile;
     args.waits.join(&mut profile)?;
     warn(&profile, input.quiet);
-    if let (Some(event), true) = (profile.main_event(), content != Content::Addresses) {
-        tell_others(&profile, event, "exported", input.quiet);
+    if let (Some(main), true) = (profile.main_event(), content != Content::Addresses) {
+        let with_waits = content == Content::SamplesAndWaits;
+        let are_shown = |(index, event): (usize, &EventSummary)| {
+            index == main || event.samples == 0 || with_waits && is_of_waits(&event.name)
+        };
+        if !profile.events.iter().enumerate().all(are_shown) {
+            tell_others(&profile, main, "exported", input.quiet);
+        }
     }
     let missing = match content {
         Content::Addresses if !profile.has_addresses() => Some("addresses and lines"),
-        Content::Samples if profile.streams.is_none() => Some("times of samples"),
+        _ if content.is_by_time() && profile.streams.is_none() => Some("times of samples"),
         _ => None,
     };
     if let (Some(missing), false) = (missing, input.quiet) {

@@ -185,10 +185,10 @@ impl InputArgs {
         let by_thread = export.labels.iter().any(|label| label.is_by_thread());
         let by_cpu = export.labels.contains(&SampleLabel::Cpu);
         Options {
-            addresses: matches!(content, Content::Addresses | Content::Samples),
+            addresses: content == Content::Addresses || content.is_by_time(),
             inlined: true,
-            streams: content == Content::Samples || by_cpu,
-            by_thread: content == Content::Samples || by_thread,
+            streams: content.is_by_time() || by_cpu,
+            by_thread: content.is_by_time() || by_thread,
             ..self.options()
         }
     }
