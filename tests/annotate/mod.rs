@@ -2,6 +2,7 @@
 
 mod against_objdump;
 mod against_perf;
+mod editor;
 mod jit;
 mod languages;
 mod lines;

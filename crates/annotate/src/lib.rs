@@ -2,6 +2,7 @@
 //!
 //! The input is a profile [with addresses](rprof_analysis::Options::addresses), its images, and a
 //! symbolizer with lines. [`text`] writes the result for a terminal, [`json`] for programs.
+//! [`editor`] writes the lines of a whole profile for editors.
 //!
 //! | item | is |
 //! |---|---|
@@ -51,6 +52,7 @@ mod amount;
 mod annotation;
 mod annotator;
 pub mod disassembly;
+pub mod editor;
 pub mod flow;
 pub mod json;
 mod names;

@@ -149,4 +149,6 @@ pub(crate) enum AnnotateFormat {
     Text,
     /// JSON, stable schema
     Json,
+    /// JSON for editors, stable schema: self and total of each line of all files, or of SYMBOL
+    Editor,
 }

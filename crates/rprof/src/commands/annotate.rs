@@ -3,23 +3,25 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use rprof_annotate::editor::LinesOfProfile;
 use rprof_annotate::json::Report;
 use rprof_annotate::text::{Base, By, TextOptions};
 use rprof_annotate::{
-    Annotation, Annotator, Inlined, RemoteSources, Sources, Syntax, json, skid, subject, text,
+    Annotation, Annotator, Inlined, RemoteSources, Sources, Syntax, editor, json, skid, subject,
+    text,
 };
 use rprof_export::CleanNames;
 use rprof_export::clean::brief;
 use rprof_image::BuildId;
 use rprof_profile::waits::WAITS;
-use rprof_profile::{Filter, Language, Profile, SourceName};
+use rprof_profile::{Filter, Keys, Language, Profile, SourceName};
 
 use crate::Outcome;
 use crate::cli::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 use crate::input::downloads::Downloads;
 use crate::input::named_input::is_input;
 use crate::input::nothing_found;
-use crate::input::recordings::{tell_others, warn};
+use crate::input::recordings::{Callee, read_merged, tell_others, warn};
 use crate::input::similar_names;
 use crate::input::with_code::{CodeInput, WithCode, with_code};
 use crate::terminal;
@@ -34,6 +36,9 @@ const ENOUGH: f64 = 0.8;
 pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
     let (symbol, paths) = symbol_and_paths(args);
     let input = &args.input;
+    if args.format == AnnotateFormat::Editor {
+        return lines_for_editors(args, symbol, &paths);
+    }
     let filter = input.filter.filter(&input.event);
     let code = CodeInput {
         paths: &paths,
@@ -53,15 +58,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
 fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outcome {
     let (profile, quiet) = (code.profile, args.input.quiet);
     warn(profile, quiet);
-    let no_samples = || nothing_found::without_samples(&args.input.paths());
-    let event = profile.main_event().ok_or_else(no_samples)?;
-    if profile.waits() == Some(event) {
-        let message = format!(
-            "cannot annotate {WAITS}: its samples are waits, not running code; `rprof report \
-             --off-cpu -g` shows where threads waited"
-        );
-        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
-    }
+    let event = main_event(profile, args)?;
     tell_others(profile, event, "annotated", quiet);
     let functions = annotate(&code.annotator, profile, event, symbol, args)?;
     let mut sources = sources(args);
@@ -76,9 +73,63 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     };
     show(|out| match args.format {
         AnnotateFormat::Text => shown.text(args, &mut sources, out),
-        AnnotateFormat::Json => shown.json(args, &mut sources, out),
+        AnnotateFormat::Json | AnnotateFormat::Editor => shown.json(args, &mut sources, out),
     })?;
     Ok(0)
+}
+
+/// Prints the sums of all lines, or of a function's.
+fn lines_for_editors(args: &AnnotateArgs, symbol: Option<&str>, paths: &[PathBuf]) -> Outcome {
+    let (input, quiet) = (&args.input, args.input.quiet);
+    let keys = Keys {
+        line: true,
+        ..Keys::FUNCTIONS
+    };
+    let options = input.options();
+    let callee = Callee::Dropped;
+    let merged = read_merged(paths, &input.filter, &options, &keys, callee, quiet)?;
+    let profile = &merged.profile;
+    let event = main_event(profile, args)?;
+    warn(profile, quiet);
+    tell_others(profile, event, "annotated", quiet);
+    let names = CleanNames::new(profile);
+    let shown = LinesOfProfile {
+        profile,
+        event,
+        name: &names.event(event),
+        unit: &names.unit(event),
+        weight: input.filter.weight(),
+        function: symbol,
+    };
+    let mut sources = sources(args);
+    let mut lines = 0;
+    show(|out| {
+        lines = editor::write(&shown, &mut sources, out)?;
+        Ok(())
+    })?;
+    if lines == 0 && !quiet {
+        say(match symbol {
+            Some(name) => nothing_of(profile, name),
+            None => {
+                "no lines: the programs have no debug information; compile them with -g".to_owned()
+            }
+        });
+    }
+    Ok(0)
+}
+
+/// Returns the event to annotate.
+fn main_event(profile: &Profile, args: &AnnotateArgs) -> Result<usize, Failure> {
+    let no_samples = || nothing_found::without_samples(&args.input.paths());
+    let event = profile.main_event().ok_or_else(no_samples)?;
+    if profile.waits() == Some(event) {
+        let message = format!(
+            "cannot annotate {WAITS}: its samples are waits, not running code; `rprof report \
+             --off-cpu -g` shows where threads waited"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    Ok(event)
 }
 
 /// Returns the function, if named, and the inputs.
