@@ -39,7 +39,7 @@ pub struct Heap {
     in_use: usize,
     /// Sums of all processes that run.
     live: Estimate,
-    /// What ended processes had not released.
+    /// Memory that ended processes had not released.
     left: FxHashMap<StackId, Estimate>,
     ever: FxHashMap<StackId, Estimate>,
     peak: Peak,

@@ -12,7 +12,7 @@ pub(super) struct Event {
     pub(super) change: Change,
 }
 
-/// What a page fault or a process event changes.
+/// Change by a page fault or a process event.
 #[derive(Debug)]
 pub(crate) enum Change {
     Fault {
