@@ -193,8 +193,9 @@ fn crates_can_be_published() {
     for (name, manifest) in &published {
         let folder = root().join("crates").join(name);
         let mut faults = packages::faults(manifest, &dependencies(manifest), &private);
-        if !folder.join("README.md").exists() {
-            faults.push("no README.md".to_owned());
+        let has_shared = manifest.contains("\nreadme.workspace = true\n");
+        if folder.join("README.md").exists() == has_shared {
+            faults.push("needs the shared README, or its own".to_owned());
         }
         faults.extend(packages::outside_files(&folder));
         found.extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));

@@ -184,11 +184,16 @@ fn exports(profile: &Profile) {
             let write = |out: &mut dyn Write| {
                 (format.write)(profile, &options, out).expect("memory takes all");
             };
-            if ["pprof", "otlp", "firefox"].contains(&format.name) {
-                // Gzip output instead of text.
+            // Gzip, or packets of a trace, instead of text.
+            let start: &[u8] = match format.name {
+                "pprof" | "otlp" | "firefox" => &[0x1f, 0x8b],
+                "perfetto" => &[0x0a],
+                _ => &[],
+            };
+            if !start.is_empty() {
                 let mut out = Vec::new();
                 write(&mut out);
-                assert!(out.starts_with(&[0x1f, 0x8b]));
+                assert!(out.starts_with(start));
                 continue;
             }
             let text = safe(format.name, write);

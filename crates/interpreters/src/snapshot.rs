@@ -195,7 +195,8 @@ mod tests {
                     .address
                     .checked_add(len)
                     .is_some_and(|end| end <= self.end);
-                for (at, byte) in (read.address..).zip(&mut read.bytes) {
+                for (offset, byte) in (0..).zip(&mut read.bytes) {
+                let at = read.address.wrapping_add(offset);
                     *byte = at as u8;
                 }
             }

@@ -116,6 +116,8 @@ fn details(name: &str, raw: &str, style: Style) -> Option<String> {
     if let Some(hash) = rust_hash(raw) {
         return Some(format!("::{hash}"));
     }
+    // The name of a PLT entry ends like its raw name.
+    let raw = raw.strip_suffix("@plt").unwrap_or(raw);
     let short = demangle(raw, style);
     // File and line may follow.
     let short = name.starts_with(&*short).then_some(short)?;
@@ -233,6 +235,12 @@ mod tests {
             shown(&["_Z1fIiEiT_", "_Z1fIiEiPT_"]),
             ["f<int> (int)", "f<int> (int*)"]
         );
+    }
+
+    #[test]
+    fn entries_of_the_plt_have_their_parameters() {
+        let plt = shown(&["_Z1fi@plt", "_Z1fl@plt"]);
+        assert_eq!(plt, ["f@plt (int)", "f@plt (long)"]);
     }
 
     #[test]

@@ -536,7 +536,8 @@ impl ProcessMemory for Changed {
         self.process.read(reads);
         for read in reads {
             self.bytes += read.bytes.len() as u64;
-            for (at, word) in (read.address..).step_by(8).zip(read.bytes.chunks_mut(8)) {
+            for (offset, word) in (0..).step_by(8).zip(read.bytes.chunks_mut(8)) {
+                let at = read.address.wrapping_add(offset);
                 let mixed = (at ^ self.seed ^ self.calls << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 if mixed >> 32 & 63 < self.share {
                     let lie = match mixed & 3 {

@@ -498,7 +498,8 @@ impl ProcessMemory for Lying {
         for read in reads {
             self.bytes += read.bytes.len();
             read.is_read = true;
-            for (at, byte) in (read.address..).zip(&mut read.bytes) {
+            for (offset, byte) in (0..).zip(&mut read.bytes) {
+                let at = read.address.wrapping_add(offset);
                 let word = (at & !7)
                     .wrapping_add(self.seed)
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15);

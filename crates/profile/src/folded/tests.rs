@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::line::LONGEST_LINE;
 use super::*;
 
 fn profile(text: &[u8]) -> Result<Profile, FoldedError> {

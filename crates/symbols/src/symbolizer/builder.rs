@@ -70,9 +70,10 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// Sets whether functions of one image with the same unqualified name get file and line: `step
-    /// (parser.rs:12)`. Such names come from line-tables-only debug information and static C
-    /// functions. `true` by default; `perf` shows the bare name.
+    /// Sets whether functions of one image with equal names get what distinguishes them: parameters,
+    /// the hash or the linkage name where that differs, and otherwise file and line: `step
+    /// (parser.rs:12)`. Such names come from overloads, line-tables-only debug information and
+    /// static C functions. `true` by default; `perf` shows the bare name.
     #[must_use]
     pub fn tells_apart(mut self, wanted: bool) -> Self {
         self.merges_same_names = !wanted;

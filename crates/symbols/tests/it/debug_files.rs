@@ -28,11 +28,13 @@ pub(crate) fn split(path: &Path, stripped: &Path, dir: &Path) -> Option<PathBuf>
     Some(debug)
 }
 
-/// Creates a symbolizer that uses only the debug files in this folder.
+/// Creates a symbolizer that uses only the debug files in this folder. Names do not depend on the
+/// other functions of the image.
 pub(crate) fn symbolizer(dir: &Path) -> Symbolizer {
     Symbolizer::builder()
         .debug_dirs(vec![dir.to_owned()])
         .perf_cache(None)
+        .tells_apart(false)
         .build()
 }
 

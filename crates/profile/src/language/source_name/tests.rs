@@ -11,7 +11,7 @@ fn frames_in_place_of_unknown_functions_are_those_of_the_recorder() {
     assert_eq!(gap(UNNAMED_JAVASCRIPT), Some(Language::JavaScript));
     assert_eq!(gap(UNNAMED_JAVA), Some(Language::Java));
     assert_eq!(gap("[jit]"), None);
-    assert_eq!(super::java::JAVA_STUB, JAVA_STUB);
+    assert_eq!(java::JAVA_STUB, JAVA_STUB);
 }
 
 fn parts(name: &str) -> (Language, &str, &str, u32, u32, bool) {
