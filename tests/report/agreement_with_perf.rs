@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::support::{
-    Comparison, Folded, Here, PERF_REPORT, PERF_SCRIPT, c, c_with, cxx, fold_samples, folded,
+    Comparison, Folded, Here, PERF_REPORT, PERF_SCRIPT, bare, c, c_with, cxx, fold_samples, folded,
     large_source, legible_samples, legible_stacks, needs, perf_samples, perf_self_samples, rust,
 };
 
@@ -191,9 +191,18 @@ fn assert_near_agreement(here: &Here, what: &str) {
     let comparison = Comparison::of(&theirs, &ours);
     let by_perf = perf_self_samples(&here.perf(PERF_REPORT).ok()).remove(0);
     let by_perf = comparison.correct(by_perf);
-    let functions = difference(&by_perf, &report.only().self_samples());
+    let mut own = Folded::new();
+    for (name, samples) in report.only().self_samples() {
+        *own.entry(bare(&name).to_owned()).or_default() += samples;
+    }
+    let functions = difference(&by_perf, &own);
 
-    let stacks = folded(&here.rprof("collapse --no-inline --no-located").ok());
+    let told_apart = folded(&here.rprof("collapse --no-inline --no-located").ok());
+    let mut stacks = Folded::new();
+    for (stack, weight) in told_apart {
+        let frames: Vec<&str> = stack.split(';').map(bare).collect();
+        *stacks.entry(frames.join(";")).or_default() += weight;
+    }
     let raw = difference(&fold_samples(&theirs), &stacks);
     let corrected = fold_samples(&legible_samples(comparison.corrected));
     let rest = difference(&corrected, &legible_stacks(stacks));

@@ -152,6 +152,14 @@ fn legible(name: &str) -> String {
     name.replace("->", "=>").replace('(', "{").replace(')', "}")
 }
 
+/// Removes what tells functions of one name apart, which perf does not: parameters, a linkage name,
+/// file and line. `f (int) const`, `f [_Z1fi]` and `f (a.c:3)` become `f`.
+pub(crate) fn bare(name: &str) -> &str {
+    let ends = [" (", " [_Z"].map(|start| name.find(start));
+    let end = ends.into_iter().flatten().min();
+    end.map_or(name, |end| &name[..end])
+}
+
 /// Replaces these characters in samples.
 pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
     for frame in samples.iter_mut().flat_map(|s| &mut s.frames) {

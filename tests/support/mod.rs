@@ -20,7 +20,7 @@ mod wire;
 mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
-pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
+pub(crate) use compare::{Comparison, bare, is_exec, legible_samples, legible_stacks};
 pub(crate) use exclusive::change_settings;
 pub(crate) use fixtures::{c, c_with, cxx, cxx_with, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};

@@ -196,7 +196,7 @@ mod tests {
                     .checked_add(len)
                     .is_some_and(|end| end <= self.end);
                 for (offset, byte) in (0..).zip(&mut read.bytes) {
-                let at = read.address.wrapping_add(offset);
+                    let at = read.address.wrapping_add(offset);
                     *byte = at as u8;
                 }
             }

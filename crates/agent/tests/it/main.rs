@@ -1,6 +1,11 @@
 //! Tests of the real `rprof-agent`: windows of the whole machine, as they arrive, and exported
 //! recordings.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "figures, for those who run with --nocapture"
+)]
+
 #[allow(
     dead_code,
     unused_imports,
