@@ -42,7 +42,7 @@ pub(super) struct CanonicalName {
 }
 
 /// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
-/// [distinctions](without_distinction). `fold_generics` merges instances of generic functions.
+/// distinctions such as parameters. `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
     of_any_build(without_distinction(name).unwrap_or(name), fold_generics)
 }
