@@ -11,9 +11,8 @@ use crate::ProcessMemory;
 /// A sample needs a look at the thread soon after it. A thread that only takes looks wakes up once
 /// for each, and the reader of samples takes several of them together.
 pub trait Watcher: Debug + Send {
-    /// Returns the time from which the next look is useful, and the time from which looks are not,
-    /// because samples have ended. In nanoseconds of the clock of
-    /// [`Stack::time`](crate::Stack::time).
+    /// Returns when looks are useful: from the next one to the end of samples. In nanoseconds of the
+    /// clock of [`Stack::time`](crate::Stack::time).
     fn due(&self) -> Range<u64>;
 
     /// Returns true once the interpreter has forgotten the thread.

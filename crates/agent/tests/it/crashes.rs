@@ -47,11 +47,8 @@ fn a_kill_in_a_window_loses_that_one_and_tells_of_it_once() {
     assert!(agent.files("spool/folder/queue").is_empty());
 }
 
-#[test]
-fn a_kill_while_an_object_is_sent_sends_the_same_object_again() {
-    needs!(Root, PerfEvents);
-    let server = Server::start(&[Reply::status(200), Reply::Hang]);
-    let agent = Agent::into_bucket(1, &server.url);
+/// Kills the agent while the server hangs at its second request, and runs it again for two windows.
+fn kill_while_sending(agent: &Agent, server: &Server) {
     let running = agent.start();
     wait_until("the server hangs", || server.requests().len() == 2);
     running.signal(Signal::KILL);
@@ -60,6 +57,14 @@ fn a_kill_while_an_object_is_sent_sends_the_same_object_again() {
     agent.wait_for_windows(&running, 2);
     running.signal(Signal::TERM);
     running.end().exits(0);
+}
+
+#[test]
+fn a_kill_while_an_object_is_sent_sends_the_same_object_again() {
+    needs!(Root, PerfEvents);
+    let server = Server::start(&[Reply::status(200), Reply::Hang]);
+    let agent = Agent::into_bucket(1, &server.url);
+    kill_while_sending(&agent, &server);
     let mut objects: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let requests = server.requests();
     for request in &requests {
@@ -87,14 +92,7 @@ fn a_kill_while_a_profile_is_sent_does_not_count_it_twice() {
         "[[to]]\nkind = \"pyroscope\"\nurl = {:?}\n",
         server.url
     ));
-    let running = agent.start();
-    wait_until("the server hangs", || server.requests().len() == 2);
-    running.signal(Signal::KILL);
-    running.end();
-    let running = agent.start();
-    agent.wait_for_windows(&running, 2);
-    running.signal(Signal::TERM);
-    running.end().exits(0);
+    kill_while_sending(&agent, &server);
     let requests = server.requests();
     let interrupted = &requests[1].body;
     assert!(

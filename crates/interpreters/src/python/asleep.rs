@@ -1,7 +1,7 @@
 //! Python frames of a thread that sleeps.
 //!
-//! Its memory does not change, so one consistent walk from the thread state proves all frames. The
-//! caller discards the result if the thread has run meanwhile.
+//! The frames of such a thread do not change, so one consistent walk from the thread state proves all
+//! of them. The caller discards the result if the thread has run meanwhile.
 
 use std::sync::{Arc, PoisonError};
 

@@ -8,7 +8,8 @@ const MEMORY: u32 = 64;
 /// Share of stacks with gaps, in 1 of 65,536, up to which evidence is complete enough.
 const FEW: u32 = 65_536 / 25;
 
-/// The same for frequent looks between samples.
+/// Share of stacks with gaps, in 1 of 65,536, above which a thread is looked at more often between
+/// its samples.
 const SOME: u32 = 65_536 / 8;
 
 /// Looks at high urgency that a process may use at once.

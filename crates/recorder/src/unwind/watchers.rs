@@ -26,7 +26,7 @@ const MAX_LOOKS: usize = 32;
 /// Maximum number of watched threads. Further ones have looks for each sample.
 const MAX_WATCHED: usize = 4096;
 
-/// Duration of a look in nanoseconds from which the thread is left behind.
+/// Maximum duration of a look in nanoseconds. A thread that takes longer is left behind.
 const HANGS: u64 = 500_000_000;
 
 /// Maximum number of threads left behind. At the limit there are no more looks.

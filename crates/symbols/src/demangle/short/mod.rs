@@ -44,7 +44,7 @@ struct Short<'a> {
     out: String,
     known: Vec<Piece>,
     depth: usize,
-    /// True within a generic lambda, whose template parameters are shown as `auto`.
+    /// True within a generic lambda. Its template parameters appear as `auto`.
     has_auto: bool,
     /// True if the last name ended with template arguments.
     ends_with_arguments: bool,

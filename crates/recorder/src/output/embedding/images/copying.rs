@@ -93,9 +93,9 @@ impl ImageCopy {
 
 #[derive(Debug)]
 pub(super) enum Embedded {
-    /// Its path still names it, or compression failed.
+    /// The image's path still names it, or compression failed.
     NotNeeded,
-    /// It is too long or nearly all holes; contains its length.
+    /// The image is too long or nearly all holes; contains its length.
     TooLong(u64),
     Gone,
     File(EmbeddedFile<'static>, u64),
