@@ -26,7 +26,8 @@ const WAYS: [(&str, &str, &str, u64); 11] = [
 
 /// Records the fixture until it has done everything. Returns its resident bytes by the kernel.
 fn record(here: &Here, ways: &[&str]) -> u64 {
-    let recorder = here.rprof("record --memory --").arg(c("memory.c"));
+    // Enough for a debug build beside other work.
+    let recorder = here.rprof("record --memory -m 64M --").arg(c("memory.c"));
     let mut recorder = recorder.words(&ways.join(" ")).start();
     let resident = resident_in(&recorder.line());
     // The recorder stops before it passes the signal on.

@@ -137,7 +137,8 @@ impl Ledger {
 
     /// Takes a look at a process, at the moment when it began: all earlier faults, and no later
     /// ones, are in the ledger. Pages that are absent lose their owner. Present pages without an
-    /// owner get the owner of their window, or else `unseen`.
+    /// owner get the owner of their window, or else `unseen`, unless their fault came
+    /// [later](Look::later).
     pub fn look(&mut self, look: &Look, unseen: Owner) {
         let mut process = self.processes.remove(&look.pid).unwrap_or_default();
         let old = std::mem::take(&mut process.pages);
@@ -159,6 +160,7 @@ impl Ledger {
                 &mut process,
                 &mut unowned,
             );
+            unowned.retain(|page| !look.later.contains(page));
             let mapping = self.pages_of(&region.addresses);
             let rest = self.slots.intern(unseen, kind);
             let (pages, slots) = (&process.pages, &self.slots);

@@ -24,7 +24,7 @@
 //! ledger.fault(7, 0x11_000, StackId(1));
 //! // The program gave the first page back, and the kernel made a third one resident.
 //! let region = Region::new(0x10_000..0x20_000, b"[heap]").with_present(vec![0x11..0x13]);
-//! let look = Look { pid: 7, regions: vec![region] };
+//! let look = Look { pid: 7, regions: vec![region], ..Look::default() };
 //! ledger.look(&look, Owner::Unseen);
 //! let owners: Vec<_> = ledger.live().iter().map(|share| (share.owner, share.pages)).collect();
 //! assert_eq!(owners, [(Owner::Fault(StackId(1)), 1), (Owner::Unseen, 1)]);

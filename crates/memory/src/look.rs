@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
+
 /// Resident pages of a process, read between two moments. The ledger takes it as of the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
@@ -9,6 +11,9 @@ pub struct Look {
     pub pid: i32,
     /// Mappings in order of address, without overlaps.
     pub regions: Vec<Region>,
+    /// Pages that faulted while the look was taken, as page numbers. It may show them, but they were
+    /// absent when it began.
+    pub later: FxHashSet<u64>,
 }
 
 /// One mapping with its resident pages.

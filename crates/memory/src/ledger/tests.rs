@@ -10,7 +10,11 @@ fn ledger() -> Ledger {
 }
 
 fn look(pid: i32, regions: Vec<Region>) -> Look {
-    Look { pid, regions }
+    Look {
+        pid,
+        regions,
+        ..Look::default()
+    }
 }
 
 fn region(pages: Range<u64>, name: &str) -> Region {
@@ -151,4 +155,18 @@ fn a_huge_page_that_faults_during_a_look_gets_its_owner_at_the_next() {
     ledger.look(&seen, Owner::Unseen);
     assert_eq!(ledger.resident_of(7), [512, 0, 0]);
     assert_eq!(ledger.resident(), 512);
+}
+
+#[test]
+fn a_page_that_faults_during_a_look_has_one_owner() {
+    let mut ledger = ledger();
+    let both = look(1, vec![region(16..32, "").with_present(vec![16..18])]);
+    let later = FxHashSet::from_iter([17]);
+    ledger.fault(1, 16 << 12, StackId(1));
+    ledger.look(&Look { later, ..both }, Owner::Unseen);
+    assert_eq!(ledger.resident(), 1);
+    ledger.fault(1, 17 << 12, StackId(2));
+    let expected = ["1 1 [anon] 1", "1 2 [anon] 1"];
+    assert_eq!(text(&ledger, &ledger.live()), expected);
+    assert_eq!(text(&ledger, &ledger.touched()), expected);
 }

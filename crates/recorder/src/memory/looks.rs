@@ -201,14 +201,17 @@ impl Looks {
         }
     }
 
-    /// Takes the earliest look, if it is complete and began before `now`. Returns the time when it
-    /// began, and the look, or `None` if it failed.
+    /// Takes the earliest look, if it ended before `now`. Returns the time when it began, and the
+    /// look, or `None` if it failed.
     pub(super) fn next_complete(&self, now: u64) -> Option<(u64, Option<Reading>)> {
         if self.begun.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut state = self.state();
-        let is_due = |begun: &mut Begun| begun.result.is_some() && begun.time < now;
+        let is_due = |begun: &mut Begun| match &begun.result {
+            Some(reading) => (reading.as_ref()).map_or(begun.time, |reading| reading.until) < now,
+            None => false,
+        };
         let begun = state.begun.pop_front_if(is_due)?;
         self.begun.fetch_sub(1, Ordering::SeqCst);
         Some((begun.time, begun.result.flatten()))

@@ -12,7 +12,8 @@
 //! periods. The outermost frame of such a sample is the kind of mapping.
 //!
 //! A look takes milliseconds, and faults continue meanwhile. The ledger takes it as of the moment
-//! when it began, so [`Memory`] holds back all later events until the look is complete.
+//! when it began, so [`Memory`] holds back all later events until the look is complete. It also waits
+//! for all faults until the look ended: their pages may be in it, but were absent when it began.
 //!
 //! | module | contents |
 //! |---|---|
@@ -240,11 +241,25 @@ impl Memory {
                 self.apply(event);
             }
             match self.looks.next_complete(now) {
-                Some((time, Some(reading))) => self.look(time, &reading),
+                Some((time, Some(mut reading))) => {
+                    reading.look.later = self.waiting_faults(reading.look.pid, reading.until);
+                    self.look(time, &reading);
+                }
                 Some((_, None)) => {}
                 None => return,
             }
         }
+    }
+
+    /// Returns the pages of a process that fault until a moment, in events that wait.
+    fn waiting_faults(&self, process: i32, until: u64) -> FxHashSet<u64> {
+        let page = self.ledger.page_bytes();
+        let waiting = self.waiting.iter().take_while(|event| event.time <= until);
+        let faults = waiting.filter_map(|event| match event.change {
+            Change::Fault { pid, address, .. } if pid == process => Some(address / page),
+            _ => None,
+        });
+        faults.collect()
     }
 
     fn look(&mut self, time: u64, reading: &Reading) {

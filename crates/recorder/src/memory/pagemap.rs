@@ -33,21 +33,12 @@ impl Pagemap {
         self.buffer
     }
 
-    /// Returns the resident pages of a range of page numbers, as ranges. `resident` is their number
-    /// by smaps.
-    ///
-    /// Pages that were only read may be the kernel's page of zeros. It is in this file, but not in
-    /// smaps: it takes no memory. It looks like a page that a forked process shares, so this
-    /// function drops as many of these as smaps does not count.
+    /// Returns the present pages of a range of page numbers.
     ///
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] if the process has ended.
-    pub(super) fn present(
-        &mut self,
-        pages: Range<u64>,
-        resident: u64,
-    ) -> io::Result<Vec<Range<u64>>> {
-        let mut found = Found::default();
+    pub(super) fn present(&mut self, pages: Range<u64>) -> io::Result<PresentPages> {
+        let mut found = PresentPages::default();
         let mut at = pages.start;
         while at < pages.end {
             let count = (pages.end - at).min(WORDS as u64);
@@ -60,19 +51,24 @@ impl Pagemap {
             }
             at += count;
         }
-        Ok(found.counted(resident))
+        Ok(found)
     }
 }
 
+/// Present pages of a mapping.
+///
+/// A page that was only read may be the kernel's page of zeros. It is in pagemap, but not in smaps:
+/// it takes no memory. It looks like a page that a forked process shares. So as many of these are
+/// no [resident](Self::resident) pages as smaps does not count.
 #[derive(Debug, Default)]
-struct Found {
+pub(super) struct PresentPages {
     present: Vec<Range<u64>>,
     count: u64,
     /// Pages that may be the page of zeros.
     maybe_zero: Vec<u64>,
 }
 
-impl Found {
+impl PresentPages {
     fn add(&mut self, page: u64, word: u64) {
         if word & PRESENT == 0 {
             return;
@@ -84,7 +80,13 @@ impl Found {
         push(&mut self.present, page);
     }
 
-    fn counted(self, resident: u64) -> Vec<Range<u64>> {
+    /// Returns true if some pages must be pages of zeros. `resident` is the number of pages by smaps.
+    pub(super) fn has_zeros(&self, resident: u64) -> bool {
+        self.count > resident && !self.maybe_zero.is_empty()
+    }
+
+    /// Returns the resident pages, as ranges of page numbers. `resident` is their number by smaps.
+    pub(super) fn resident(self, resident: u64) -> Vec<Range<u64>> {
         let excess = self.count.saturating_sub(resident) as usize;
         let zeros = &self.maybe_zero[..excess.min(self.maybe_zero.len())];
         if zeros.is_empty() {
@@ -124,11 +126,11 @@ mod tests {
             PRESENT,
         ];
         let present = |resident| {
-            let mut found = Found::default();
+            let mut found = PresentPages::default();
             for (page, word) in (10..).zip(words) {
                 found.add(page, word);
             }
-            found.counted(resident)
+            found.resident(resident)
         };
         assert_eq!(present(5), [11..15, 16..17]);
         assert_eq!(present(9), [11..15, 16..17]);

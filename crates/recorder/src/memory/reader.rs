@@ -1,12 +1,13 @@
 //! [`PageReader`]: reads the resident pages of a process.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use rprof_memory::{Look, Region};
+use rustc_hash::FxHashMap;
 
-use super::pagemap::Pagemap;
+use super::pagemap::{Pagemap, PresentPages};
 use super::smaps::{self, SizedMapping};
 
 /// Maximum bytes of a process's smaps.
@@ -56,44 +57,80 @@ impl PageReader {
         // Both files stay with the memory that the process has now, also after an exec.
         let smaps = File::open(folder.join("smaps"))?;
         let pagemap = File::open(folder.join("pagemap"))?;
-        self.text.clear();
-        smaps.take(MAX_TEXT).read_to_end(&mut self.text)?;
-        let mappings = smaps::parse(&self.text);
+        let mappings = self.sizes(&smaps)?;
         let mut pagemap = Pagemap::new(pagemap, std::mem::take(&mut self.buffer));
-        let regions: io::Result<Vec<Region>> = (mappings.iter())
-            .map(|mapping| self.region(mapping, &mut pagemap))
+        let present: io::Result<Vec<_>> = (mappings.iter())
+            .map(|mapping| self.present(mapping, &mut pagemap))
             .collect();
         self.buffer = pagemap.into_buffer();
-        let regions = regions?;
+        let present = present?;
+        // Pages became resident since smaps was read, or some are pages of zeros: smaps after pagemap
+        // tells which.
+        let mut later = FxHashMap::default();
+        if (mappings.iter().zip(&present)).any(|(mapping, present)| match present {
+            Some(present) => present.has_zeros(mapping.resident / self.page_bytes),
+            None => false,
+        }) {
+            let sizes = self.sizes(&smaps)?.into_iter();
+            later.extend(sizes.map(|mapping| (mapping.addresses, mapping.resident)));
+        }
+        let regions = (mappings.iter().zip(present))
+            .map(|(mapping, present)| {
+                let later = later.get(&mapping.addresses).copied();
+                self.region(mapping, present, later.unwrap_or(0))
+            })
+            .collect();
         let resident = (mappings.iter()).fold(0u64, |sum, one| sum.saturating_add(one.resident));
         if resident == 0 {
             // A kernel thread or a zombie.
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(Reading {
-            look: Look { pid, regions },
+            look: Look {
+                pid,
+                regions,
+                ..Look::default()
+            },
             resident,
             until: 0,
         })
     }
 
-    fn region(&self, mapping: &SizedMapping, pagemap: &mut Pagemap) -> io::Result<Region> {
+    fn sizes(&mut self, mut smaps: &File) -> io::Result<Vec<SizedMapping>> {
+        self.text.clear();
+        smaps.rewind()?;
+        smaps.take(MAX_TEXT).read_to_end(&mut self.text)?;
+        Ok(smaps::parse(&self.text))
+    }
+
+    /// Returns the present pages of a mapping, or `None` if it is too large to read.
+    fn present(
+        &self,
+        mapping: &SizedMapping,
+        pagemap: &mut Pagemap,
+    ) -> io::Result<Option<PresentPages>> {
         let page = self.page_bytes;
         let pages = mapping.addresses.start / page..mapping.addresses.end / page;
+        match mapping.resident {
+            0 => Ok(Some(PresentPages::default())),
+            _ if pages.end.saturating_sub(pages.start) > MAX_PAGES => Ok(None),
+            _ => pagemap.present(pages).map(Some),
+        }
+    }
+
+    /// Returns a region. `later` is the number of resident bytes after its pages were read.
+    fn region(&self, mapping: &SizedMapping, present: Option<PresentPages>, later: u64) -> Region {
+        let page = self.page_bytes;
         let is_file = mapping.name.starts_with(b"/");
         let window = match mapping.huge > 0 || is_file {
             true => HUGE / page,
             false => 1,
         };
-        let present = match mapping.resident {
-            0 => Some(Vec::new()),
-            _ if pages.end.saturating_sub(pages.start) > MAX_PAGES => None,
-            resident => Some(pagemap.present(pages, resident / page)?),
-        };
-        Ok(Region {
-            present,
+        let resident = mapping.resident.max(later) / page;
+        Region {
+            present: present.map(|present| present.resident(resident)),
             ..Region::new(mapping.addresses.clone(), &mapping.name).with_window(window.max(1))
-        })
+        }
     }
 }
 
