@@ -17,8 +17,9 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
     matches_bytes(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Returns true if a function matches by its full [name](matches_name), or without a distinguishing
-/// `(file:line)` suffix. A name from an interpreter's runtime also matches as people write it.
+/// Returns true if a function matches by its full [name](matches_name), or without the suffix that
+/// tells it from functions of the same name: file and line, parameters, or linkage name. A name from
+/// an interpreter's runtime also matches as people write it.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_function;
@@ -26,7 +27,8 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
 /// for pattern in ["step", "step*", "step (parser.rs:12)"] {
 ///     assert!(matches_function(pattern, "step (parser.rs:12)"), "{pattern}");
 /// }
-/// assert!(!matches_function("step", "step (int)"));
+/// assert!(matches_function("step", "step (int)"));
+/// assert!(!matches_function("step (int)", "step (long)"));
 /// for pattern in ["step", "step (app.py:3)", "step (x/app.py:3)", "py::*"] {
 ///     assert!(matches_function(pattern, "py::step:/x/app.py:3"), "{pattern}");
 /// }
