@@ -10,6 +10,7 @@ use crate::signal_trampoline;
 use crate::stored_answers::AnswerStore;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
+use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +134,18 @@ impl<D: Pages> ElfImage<D> {
         // The mini table contains the symbols missing in `.dynsym`.
         let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
+    }
+
+    /// Returns the source files of the local symbols that start at sorted SVMAs.
+    pub(crate) fn source_files(
+        &self,
+        starts: &[u64],
+        places: &DebugFiles,
+    ) -> FxHashMap<u64, Box<str>> {
+        match self.debug(places) {
+            Some(debug) if debug.symbols.has_symtab() => debug.symbols.source_files(starts),
+            _ => self.image.source_files(starts),
+        }
     }
 
     pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {

@@ -16,6 +16,7 @@
 //! | `reconcile` | merges symbol table and debug information into one result |
 //! | `same_names` | disambiguates functions of the same name by file and line |
 //! | `linkage_names` | disambiguates functions by parameters or linkage name |
+//! | `static_names` | disambiguates functions of the same linkage name by their file |
 //! | `image_functions` | ranges of functions, from unwinding information |
 //! | `located` | functions without symbols, named after the image and their start |
 //! | `signal_trampoline` | detects signal trampolines by their bytes |
@@ -49,6 +50,7 @@ mod pages;
 mod reconcile;
 mod same_names;
 mod signal_trampoline;
+mod static_names;
 mod stored_answers;
 
 pub use demangle::Style;

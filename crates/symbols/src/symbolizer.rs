@@ -22,6 +22,7 @@ use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
 use crate::same_names;
+use crate::static_names;
 use crate::{Frames, Reason, Style};
 use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, build_id_of};
 use rprof_output::PrivateCache;
@@ -344,6 +345,7 @@ impl Symbolizer {
         let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
         if self.tells_apart {
             linkage_names::tell_apart(&mut lookups, self.style);
+            static_names::tell_apart(&mut lookups, |starts| image.source_files(starts, places));
         }
         // If no address repeats, results are moved instead of cloned.
         let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();

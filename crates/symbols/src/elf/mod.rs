@@ -47,6 +47,7 @@ pub use find::{FindError, function_offset};
 use crate::demangle::{self, Style};
 use read::Tables;
 use rprof_image::{BuildId, Segments};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use strings::Strings;
@@ -206,6 +207,12 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         let entries = self.all().table.entries();
         entries.iter().map(|entry| self.symbol(entry))
+    }
+
+    /// Returns the source files of the local symbols that start at sorted SVMAs, as the compiler was
+    /// given them or without their folders.
+    pub(crate) fn source_files(&self, starts: &[u64]) -> FxHashMap<u64, Box<str>> {
+        read::source_files(self.data.as_ref(), starts)
     }
 
     /// Returns the PLT entry or PLT header at an SVMA. Entries of indirect functions are named

@@ -10,6 +10,9 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable};
 use rprof_image::{BuildId, Segments, build_id_of};
+use rprof_unwind::GoNames;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 pub(super) struct Parts {
     pub(super) build_id: Option<BuildId>,
@@ -52,12 +55,14 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
 
     let symtab = file.symbols(elf::SHT_SYMTAB);
     let dynsym = file.symbols(elf::SHT_DYNSYM);
+    let go = symtab.is_none().then(|| file.go_names()).flatten();
     Ok(Parts {
         build_id: build_id_of(data),
         segments,
         strings: Strings {
             symtab: file.string_range(symtab.as_ref()),
             dynsym: file.string_range(dynsym.as_ref()),
+            go: go.map_or(0..0, |names| names.strings),
         },
         has_symtab: symtab.is_some(),
     })
@@ -66,28 +71,58 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
 /// Parses all symbols, or only those relevant for the sorted `svmas`. `None` if that takes all
 /// symbols. Empty if the file is damaged.
 pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> Option<Tables> {
-    fn of<E: FileHeader<Endian = Endianness>>(
+    struct Find<'a>(&'a Strings, Option<&'a [u64]>);
+    impl WithFile for Find<'_> {
+        type Output = Option<Tables>;
+
+        fn of<E: FileHeader<Endian = Endianness>>(self, file: &File<'_, '_, E>) -> Option<Tables> {
+            match self.1 {
+                None => Some(file.all_symbols(self.0)),
+                Some(svmas) => file.some_symbols(self.0, svmas),
+            }
+        }
+    }
+    with_file(data, Find(strings, svmas))?
+}
+
+/// Returns the source files of the local symbols that start at the sorted `starts`.
+pub(super) fn source_files(data: &[u8], starts: &[u64]) -> FxHashMap<u64, Box<str>> {
+    struct Find<'a>(&'a [u64]);
+    impl WithFile for Find<'_> {
+        type Output = FxHashMap<u64, Box<str>>;
+
+        fn of<E: FileHeader<Endian = Endianness>>(self, file: &File<'_, '_, E>) -> Self::Output {
+            file.source_files(self.0)
+        }
+    }
+    with_file(data, Find(starts)).unwrap_or_default()
+}
+
+/// A function of both classes of ELF files.
+trait WithFile {
+    type Output;
+
+    fn of<E: FileHeader<Endian = Endianness>>(self, file: &File<'_, '_, E>) -> Self::Output;
+}
+
+fn with_file<F: WithFile>(data: &[u8], with: F) -> Option<F::Output> {
+    fn of<E: FileHeader<Endian = Endianness>, F: WithFile>(
         data: &[u8],
-        strings: &Strings,
-        svmas: Option<&[u64]>,
-    ) -> Option<Tables> {
+        with: F,
+    ) -> Option<F::Output> {
         let header = E::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
-        let file = File {
+        Some(with.of(&File {
             data,
             endian,
             machine: header.e_machine(endian).0,
             sections: &sections,
-        };
-        match svmas {
-            None => Some(file.all_symbols(strings)),
-            Some(svmas) => file.some_symbols(strings, svmas),
-        }
+        }))
     }
     match data.get(4)? {
-        1 => of::<elf::FileHeader32<Endianness>>(data, strings, svmas),
-        _ => of::<elf::FileHeader64<Endianness>>(data, strings, svmas),
+        1 => of::<elf::FileHeader32<Endianness>, F>(data, with),
+        _ => of::<elf::FileHeader64<Endianness>, F>(data, with),
     }
 }
 
@@ -150,6 +185,10 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 chooser.settle(&mut candidates);
             }
         }
+        if !strings.go.is_empty() {
+            candidates.extend(self.go_functions());
+            chooser.settle(&mut candidates);
+        }
         let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
         drop(candidates);
         // Appended after the symbols: a symbol at the start of a PLT entry keeps its name.
@@ -174,7 +213,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             table.as_ref().map_or(0, SymbolTable::len)
         };
         let all: usize = tables.iter().map(len).sum();
-        if all < 1024 || svmas.len() > all / 16 || plt::any_in(self, svmas) {
+        let is_go = !strings.go.is_empty();
+        if all < 1024 || svmas.len() > all / 16 || is_go || plt::any_in(self, svmas) {
             return None;
         }
         let infos = self.section_infos();
@@ -323,6 +363,65 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 limit: found.limit,
             });
         });
+    }
+
+    /// Symbols of type `STT_FILE` come before the local symbols of their file (System V ABI, "Symbol
+    /// Table").
+    fn source_files(&self, starts: &[u64]) -> FxHashMap<u64, Box<str>> {
+        let mut found = FxHashMap::default();
+        let Some(table) = self.symbols(elf::SHT_SYMTAB) else {
+            return found;
+        };
+        let mut file: &[u8] = &[];
+        for symbol in table.iter() {
+            let start: u64 = symbol.st_value(self.endian).into();
+            if symbol.st_bind() != elf::STB_LOCAL {
+                continue;
+            }
+            if symbol.st_type() == elf::STT_FILE {
+                let name = table.strings().get(symbol.st_name(self.endian));
+                let name = name.unwrap_or_default();
+                file = &name[..name.len().min(MAX_NAME)];
+            } else if !file.is_empty() && starts.binary_search(&start).is_ok() {
+                found.insert(start, String::from_utf8_lossy(file).into());
+            }
+        }
+        found
+    }
+
+    /// Returns the functions that a Go program keeps for its runtime. Their strings are a range of the
+    /// file.
+    fn go_names(&self) -> Option<GoNames> {
+        let section = |name: &[u8]| self.sections.section_by_name(self.endian, name);
+        let (_, table) = section(b".gopclntab").or_else(|| section(b".data.rel.ro.gopclntab"))?;
+        let text: u64 = section(b".text")?.1.sh_addr(self.endian).into();
+        let names = GoNames::parse(self.section_bytes(table), text)?;
+        let offset = usize::try_from(table.file_range(self.endian)?.0).ok()?;
+        let Range { start, end } = names.strings;
+        Some(GoNames {
+            strings: offset.checked_add(start)?..offset.checked_add(end)?,
+            ..names
+        })
+    }
+
+    fn go_functions(&self) -> Vec<Candidate> {
+        let Some(GoNames { functions, end, .. }) = self.go_names() else {
+            return Vec::new();
+        };
+        let nexts = functions.iter().skip(1).map(|(start, _)| *start);
+        let ends = nexts.chain(std::iter::once(end));
+        let candidate = |(&(start, name), end): (&(u64, u32), u64)| Candidate {
+            start,
+            size: end.saturating_sub(start).max(1),
+            name,
+            origin: Origin::Go,
+            untyped: false,
+            is_old: false,
+            weak: false,
+            global: false,
+            limit: end,
+        };
+        functions.iter().zip(ends).map(candidate).collect()
     }
 
     /// Returns the symbol versions of `.dynsym`, two bytes each (`.gnu.version`).

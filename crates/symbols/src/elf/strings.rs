@@ -11,6 +11,7 @@ pub(super) const MAX_NAME: usize = 64 << 10;
 pub(super) struct Strings {
     pub(super) symtab: Range<usize>,
     pub(super) dynsym: Range<usize>,
+    pub(super) go: Range<usize>,
 }
 
 impl Strings {
@@ -20,6 +21,7 @@ impl Strings {
             Origin::PltHeader => return b".plt",
             Origin::Symtab | Origin::PltSymtab => &self.symtab,
             Origin::Dynsym | Origin::PltDynsym => &self.dynsym,
+            Origin::Go => &self.go,
         };
         let start = table.start.saturating_add(offset as usize);
         let end = table.end.min(start.saturating_add(MAX_NAME));

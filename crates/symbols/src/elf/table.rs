@@ -10,6 +10,8 @@ pub(super) enum Origin {
     PltDynsym = 3,
     /// The part of `.plt` that calls the dynamic linker.
     PltHeader = 4,
+    /// A function of Go's runtime table.
+    Go = 5,
 }
 
 impl Origin {
@@ -58,6 +60,7 @@ impl Entry {
             1 => Origin::Dynsym,
             2 => Origin::PltSymtab,
             3 => Origin::PltDynsym,
+            5 => Origin::Go,
             _ => Origin::PltHeader,
         }
     }

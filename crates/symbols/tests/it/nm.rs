@@ -1,9 +1,10 @@
 //! Starts, sizes and names compared with `nm`, PLT entries compared with `objdump`.
 
 use crate::tools::{Scratch, compiled_files, have, run, system_files};
-use rprof_symbols::{ElfSymbol, ElfSymbols, Style};
+use rprof_symbols::{ElfSymbol, ElfSymbols, ImageKey, Style, Symbolizer};
 use rprof_testing::{Need, has};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::process::Command;
 
 /// Every sized function of `nm` must be found at its start and its last byte, under one of `nm`'s
@@ -127,4 +128,125 @@ fn plt_as_objdump_has_it() {
     }
     eprintln!("objdump: {checked} PLT entries agree, {nameless} have no name here");
     assert!(nameless * 100 <= checked);
+}
+
+/// A stripped Go program names its Go functions as before, and no C functions.
+#[test]
+fn go_functions_of_stripped_programs() {
+    rprof_testing::needs!(Go, Tool("nm"), Tool("strip"));
+    let scratch = Scratch::new();
+    let without_abi = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        name.trim_end_matches(".abi0").to_owned()
+    };
+    for (program, flags) in [
+        ("plain", ""),
+        ("plain", "-buildmode=pie"),
+        ("c", ""),
+        ("c", "-buildmode=pie"),
+    ] {
+        let path = scratch.path().join("whole");
+        let go = rprof_testing::go().expect("a compiler");
+        let mut build = Command::new(go);
+        build.args(["build", "-o"]).arg(&path);
+        build.args(flags.split_ascii_whitespace()).arg(".");
+        build.current_dir(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../fixtures/go")
+                .join(program),
+        );
+        build.env("GO111MODULE", "off");
+        run(build.env("GOCACHE", scratch.path().join("cache")), "");
+        let stripped = scratch.path().join("stripped");
+        run(
+            Command::new("strip").arg(&path).arg("-o").arg(&stripped),
+            "",
+        );
+        let read =
+            |path| ElfSymbols::parse(std::fs::read(path).expect("a program")).expect("an image");
+        let (whole, stripped) = (read(&path), read(&stripped));
+        let is_function = |line: &str| {
+            let (start, rest) = line.split_once(' ')?;
+            let is_code = rest.starts_with(['t', 'T']);
+            u64::from_str_radix(start, 16).ok().filter(|_| is_code)
+        };
+        let listing = run(Command::new("nm").arg(&path), "");
+        let functions: HashSet<u64> = listing.lines().filter_map(is_function).collect();
+        let (mut same, mut others) = (0, Vec::new());
+        for symbol in whole
+            .iter()
+            .filter(|symbol| functions.contains(&symbol.start()) && symbol.size() > 0)
+        {
+            let raw = symbol.raw();
+            let is_c = raw.starts_with(b"c_");
+            for svma in [symbol.start(), symbol.start() + symbol.size() - 1] {
+                match stripped.lookup_svma(svma) {
+                    Some(found) if without_abi(found.raw()) == without_abi(raw) => same += 1,
+                    Some(found) => others.push((without_abi(raw), without_abi(found.raw()))),
+                    None => assert!(is_c || !raw.starts_with(b"main."), "{}", without_abi(raw)),
+                }
+                assert!(!is_c || stripped.lookup_svma(svma).is_none());
+            }
+        }
+        assert!(same > 2000, "{program} {flags}: {same} {others:?}");
+        assert!(
+            others.len() * 100 < same,
+            "{program} {flags}: {same} {others:?}"
+        );
+    }
+}
+
+/// Static functions of two files and a global one, of one name and without debug information.
+#[test]
+fn static_functions_of_one_name_have_their_files() {
+    rprof_testing::needs!(Tool("cc"), Tool("nm"));
+    let scratch = Scratch::new();
+    let mut build = Command::new("cc");
+    for (file, scope) in [("one.c", "static"), ("two.c", "static"), ("three.c", "")] {
+        let name = file.trim_end_matches(".c");
+        let text = format!(
+            "{scope} __attribute__((noinline, used)) int step(int n) {{ return n * {}; }}\n\
+             int {name}(int n) {{ return step(n); }}\n",
+            name.len()
+        );
+        std::fs::write(scratch.path().join(file), text).expect("a source");
+        build.arg(file);
+    }
+    std::fs::write(
+        scratch.path().join("main.c"),
+        "int main(void) { return 0; }\n",
+    )
+    .expect("a source");
+    run(
+        build
+            .args(["main.c", "-o", "program"])
+            .current_dir(scratch.path()),
+        "",
+    );
+    let program = scratch.path().join("program");
+    let symbols = ElfSymbols::parse(std::fs::read(&program).expect("a program")).expect("an image");
+    let mut starts: Vec<u64> = Vec::new();
+    for name in ["one", "two", "three"] {
+        // The compiler puts `step` before its caller.
+        let caller = symbols
+            .iter()
+            .find(|symbol| symbol.raw() == name.as_bytes());
+        let caller = caller.expect("a caller").start();
+        let step = symbols.iter().filter(|symbol| symbol.raw() == b"step");
+        starts.extend(
+            step.map(|symbol| symbol.start())
+                .filter(|start| *start < caller)
+                .max(),
+        );
+    }
+    let symbolizer = Symbolizer::builder().build();
+    let image = ImageKey::file(&program);
+    // The linker maps the code of a small program at equal offsets and SVMAs.
+    let found = symbolizer.resolve_image(&image, &starts);
+    let names: Vec<String> = found
+        .iter()
+        .flatten()
+        .map(|frames| frames.symbol().name.to_string())
+        .collect();
+    assert_eq!(names, ["step (one.c)", "step (two.c)", "step"]);
 }

@@ -16,6 +16,7 @@ mod undescribed;
 
 pub use called::CalledFunctions;
 pub use functions::FunctionRanges;
+pub use pclntab::GoNames;
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};

@@ -1,10 +1,13 @@
-//! [`GoFunctions`]: the Go runtime's list of functions (`.gopclntab`), which stripped programs have too.
+//! The Go runtime's list of functions (`.gopclntab`), which stripped programs have too:
+//! [`GoFunctions`] for unwinding, and [`GoNames`].
 //!
 //! The runtime unwinds its stacks by the same list: for each instruction it has the distance from the stack
 //! pointer to the return address.
 //!
 //! Source: `runtime/symtab.go` (`pcHeader`, `pcvalue`), `runtime/runtime2.go` (`_func`),
 //! `debug/gosym/pclntab.go`.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
@@ -118,61 +121,148 @@ impl Steps<'_> {
     }
 }
 
-fn parse(section: &[u8], text: u64) -> Option<GoFunctions> {
-    let version = match u32::from_le_bytes(*section.first_chunk()?) {
-        0xffff_fffb => Version::Go12,
-        0xffff_fffa => Version::Go116,
-        0xffff_fff0 => Version::Go118,
-        0xffff_fff1 => Version::Go120,
-        _ => return None,
-    };
-    let word = |at: usize| Some(u64::from_le_bytes(*section.get(at..)?.first_chunk()?));
-    // After the magic number and four bytes: number of functions, in newer formats number of files,
-    // and table offsets.
-    let header = |number: usize| word(8 + 8 * number);
-    let part = |number: usize| section.get(usize::try_from(header(number)?).ok()?..);
-    if section.get(7) != Some(&8) {
-        return None;
+/// Names of the functions of a Go image, as they stand in its `.gopclntab` section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoNames {
+    /// Start SVMA of each function, and the offset of its name in `strings`; ascending.
+    pub functions: Vec<(u64, u32)>,
+    /// SVMA of the end of the last function. Behind it may be code of other languages.
+    pub end: u64,
+    /// Byte range of the names in the section. Each ends with a zero.
+    pub strings: Range<usize>,
+}
+
+impl GoNames {
+    /// Parses the section, as Go writes it since 1.2 for little-endian machines of 64 bits. `None` for
+    /// other formats, and if it is damaged. `text` is the SVMA of the section `.text`, which some
+    /// formats omit.
+    pub fn parse(section: &[u8], text: u64) -> Option<GoNames> {
+        let list = List::parse(section, text)?;
+        let first = match list.version {
+            Version::Go12 => 0,
+            Version::Go116 => usize::try_from(word(section, 8 + 8 * 2)?).ok()?,
+            Version::Go118 | Version::Go120 => usize::try_from(word(section, 8 + 8 * 3)?).ok()?,
+        };
+        // Behind the start address of the function.
+        let at = match list.version {
+            Version::Go12 | Version::Go116 => 8,
+            Version::Go118 | Version::Go120 => 4,
+        };
+        let name = |(start, description): (u64, u64)| {
+            let description = list
+                .descriptions
+                .get(usize::try_from(description).ok()?..)?;
+            Some((start, half(description, at)?))
+        };
+        let named = list.functions().into_iter().filter_map(name).collect();
+        Some(GoNames {
+            functions: named,
+            end: list.end()?,
+            strings: (first <= section.len()).then_some(first..section.len())?,
+        })
     }
-    let count = usize::try_from(header(0)?).ok()?.min(MAX_FUNCTIONS);
-    let (table, sizes) = match version {
-        Version::Go12 => (section.get(16..)?, None),
-        Version::Go116 => (part(6)?, part(5)),
-        Version::Go118 | Version::Go120 => (part(7)?, part(6)),
-    };
-    // Each with the offset of the function's description in the table.
-    let mut functions: Vec<(u64, u64)> = match version {
-        Version::Go12 | Version::Go116 => {
-            let entries = table.as_chunks::<16>().0.iter().take(count);
-            let word = |entry: &[u8]| entry.first_chunk().map(|word| u64::from_le_bytes(*word));
-            let entry = |entry: &[u8; 16]| {
-                let (start, description) = entry.split_at(8);
-                Some((word(start)?, word(description)?))
-            };
-            entries.filter_map(entry).collect()
+}
+
+/// Head of the section.
+struct List<'a> {
+    version: Version,
+    /// Address from which newer formats count.
+    base: u64,
+    count: usize,
+    /// Start addresses, and offsets of descriptions.
+    table: &'a [u8],
+    descriptions: &'a [u8],
+    /// Lists of frame sizes and others.
+    lists: Option<&'a [u8]>,
+}
+
+impl<'a> List<'a> {
+    fn parse(section: &'a [u8], text: u64) -> Option<List<'a>> {
+        let version = match u32::from_le_bytes(*section.first_chunk()?) {
+            0xffff_fffb => Version::Go12,
+            0xffff_fffa => Version::Go116,
+            0xffff_fff0 => Version::Go118,
+            0xffff_fff1 => Version::Go120,
+            _ => return None,
+        };
+        if section.get(7) != Some(&8) {
+            return None;
         }
-        Version::Go118 | Version::Go120 => {
-            let base = header(2).filter(|base| *base != 0).unwrap_or(text);
-            let entries = table.as_chunks::<8>().0.iter().take(count);
-            let entry = |entry: &[u8; 8]| {
-                let (start, description) = entry.split_at(4);
-                let start = base.wrapping_add(half(start, 0)?.into());
-                Some((start, half(description, 0)?.into()))
-            };
-            entries.filter_map(entry).collect()
+        // After the magic number and four bytes: number of functions, in newer formats number of
+        // files, and table offsets.
+        let header = |number: usize| word(section, 8 + 8 * number);
+        let part = |number: usize| section.get(usize::try_from(header(number)?).ok()?..);
+        let (table, lists) = match version {
+            Version::Go12 => (section.get(16..)?, None),
+            Version::Go116 => (part(6)?, part(5)),
+            Version::Go118 | Version::Go120 => (part(7)?, part(6)),
+        };
+        Some(List {
+            version,
+            base: match version {
+                Version::Go12 | Version::Go116 => 0,
+                Version::Go118 | Version::Go120 => {
+                    header(2).filter(|base| *base != 0).unwrap_or(text)
+                }
+            },
+            count: usize::try_from(header(0)?).ok()?.min(MAX_FUNCTIONS),
+            table,
+            descriptions: match version {
+                Version::Go12 => section,
+                _ => table,
+            },
+            lists,
+        })
+    }
+
+    /// Returns the start of each function, with the offset of its description. Sorted, each start
+    /// once.
+    fn functions(&self) -> Vec<(u64, u64)> {
+        let mut functions: Vec<_> = (0..self.count).map_while(|at| self.entry(at)).collect();
+        functions.sort_unstable();
+        functions.dedup_by_key(|(start, _)| *start);
+        functions
+    }
+
+    /// Returns the end of the last function, which follows the functions.
+    fn end(&self) -> Option<u64> {
+        match self.version {
+            Version::Go12 | Version::Go116 => word(self.table, self.count * 16),
+            Version::Go118 | Version::Go120 => Some(
+                self.base
+                    .wrapping_add(half(self.table, self.count * 8)?.into()),
+            ),
         }
-    };
-    functions.sort_unstable();
-    functions.dedup_by_key(|(start, _)| *start);
+    }
+
+    fn entry(&self, at: usize) -> Option<(u64, u64)> {
+        Some(match self.version {
+            Version::Go12 | Version::Go116 => {
+                (word(self.table, at * 16)?, word(self.table, at * 16 + 8)?)
+            }
+            Version::Go118 | Version::Go120 => {
+                let start = half(self.table, at * 8)?;
+                let description = half(self.table, at * 8 + 4)?;
+                (self.base.wrapping_add(start.into()), description.into())
+            }
+        })
+    }
+}
+
+fn parse(section: &[u8], text: u64) -> Option<GoFunctions> {
+    let list = List::parse(section, text)?;
+    let functions = list.functions();
     // The addresses of x86 code have a step of 1 byte.
-    let sizes = sizes.filter(|_| section.get(6) == Some(&1));
+    let sizes = list.lists.filter(|_| section.get(6) == Some(&1));
     let mut copied = SizeLists::default();
-    let mut list = |description: u64| {
-        let description = table.get(usize::try_from(description).ok()?..)?;
-        copied.add(sizes?, sizes_offset(version, description)?)
+    let mut of = |description: u64| {
+        let description = list
+            .descriptions
+            .get(usize::try_from(description).ok()?..)?;
+        copied.add(sizes?, sizes_offset(list.version, description)?)
     };
     let first = (functions.iter())
-        .map(|(_, description)| list(*description).unwrap_or(UNKNOWN))
+        .map(|(_, description)| of(*description).unwrap_or(UNKNOWN))
         .collect();
     Some(GoFunctions {
         starts: functions.iter().map(|(start, _)| *start).collect(),
@@ -196,6 +286,10 @@ fn sizes_offset(version: Version, description: &[u8]) -> Option<u32> {
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// Copies of the used lists: the section has others, of lines and files, that are much longer.

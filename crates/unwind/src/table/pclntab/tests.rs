@@ -186,3 +186,62 @@ fn frame_sizes_of_a_program_are_those_of_its_call_frame_information() {
     }
     assert!(same > 5_000 && unknown * 50 < same, "{same}, {unknown}");
 }
+
+#[test]
+fn names_of_all_forms() {
+    let texts = b"main.main\0main.work\0";
+    // Two functions, the end, then their descriptions: the start address and the name.
+    let wide = |first: u64, names: [u32; 2]| -> Vec<u8> {
+        let words = [0x1000, first + 40, 0x1020, first + 52, 0x1100];
+        let mut table: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for at in names {
+            table.extend([0; 8]);
+            table.extend(at.to_le_bytes());
+        }
+        table
+    };
+    let narrow = || -> Vec<u8> {
+        let words = [0_u32, 20, 0x20, 28, 0x100];
+        let mut table: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        table.extend(
+            [0, 10]
+                .iter()
+                .flat_map(|at| [0_u32.to_le_bytes(), u32::to_le_bytes(*at)].concat()),
+        );
+        table
+    };
+    // Offsets count from the section.
+    let at = 16 + 64;
+    let mut go12 = list(0xffff_fffb, &[2], &wide(16, [at, at + 10]));
+    go12.extend(texts);
+    let mut go116 = list(0xffff_fffa, &[2, 1, 64, 0, 0, 0, 64 + 20], texts);
+    go116.extend(wide(0, [0, 10]));
+    let mut sections = vec![go12, go116];
+    for magic in [0xffff_fff0, 0xffff_fff1] {
+        let mut go118 = list(magic, &[2, 1, 0, 72, 0, 0, 0, 72 + 20], texts);
+        go118.extend(narrow());
+        sections.push(go118);
+    }
+    for section in sections {
+        let names = GoNames::parse(&section, 0x1000).expect("names");
+        let strings = &section[names.strings.clone()];
+        let name = |(start, at): &(u64, u32)| {
+            let name = strings[*at as usize..].split(|byte| *byte == 0).next();
+            (
+                *start,
+                String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+            )
+        };
+        let found: Vec<(u64, String)> = names.functions.iter().map(name).collect();
+        let expected = [(0x1000, "main.main"), (0x1020, "main.work")];
+        assert_eq!(
+            found,
+            expected.map(|(start, name)| (start, name.to_owned()))
+        );
+        assert_eq!(names.end, 0x1100);
+        for len in 0..section.len() {
+            // No panic.
+            GoNames::parse(&section[..len], 0x1000);
+        }
+    }
+}
