@@ -2,14 +2,18 @@
 
 use std::ops::AddAssign;
 
+use serde::Serialize;
+
 /// Self and total of a place in the code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     /// Weight of samples at this place.
+    #[serde(rename = "self")]
     pub own: u64,
     /// Weight of samples at this place or in its callees. Each sample counts once.
     pub total: u64,
     /// Number of samples at this place.
+    #[serde(rename = "self_samples")]
     pub own_samples: u64,
     /// Number of samples at this place or in its callees.
     pub total_samples: u64,

@@ -19,6 +19,8 @@ use rprof_profile::{FileId, FunctionId, Keys, Line, Profile, TopFunctions, TopRo
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::amount::Amount;
+use crate::json::{JsonHead, write_object};
 use crate::sources::Sources;
 
 /// Samples of a profile whose functions are separate by line
@@ -41,11 +43,8 @@ pub struct LinesOfProfile<'a> {
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
-    version: u32,
-    event: &'a str,
-    unit: &'a str,
-    weight_total: u64,
-    samples: u64,
+    #[serde(flatten)]
+    head: JsonHead<'a>,
     files: Vec<JsonFile<'a>>,
 }
 
@@ -69,11 +68,8 @@ struct JsonLine<'a> {
     title: String,
     /// Functions with code on this line, most self first.
     functions: Vec<Cow<'a, str>>,
-    #[serde(rename = "self")]
-    own: u64,
-    total: u64,
-    self_samples: u64,
-    total_samples: u64,
+    #[serde(flatten)]
+    amount: Amount,
 }
 
 #[derive(Serialize)]
@@ -139,15 +135,16 @@ pub fn write(
     // Files of equal self stay in the order of their paths.
     all.sort_by_key(|file| u64::MAX - file.own);
     let report = JsonReport {
-        version: 1,
-        event: shown.name,
-        unit: shown.unit,
-        weight_total: sums.weight_total,
-        samples: profile.events.get(event).map_or(0, |event| event.samples),
+        head: JsonHead {
+            version: 1,
+            event: shown.name,
+            unit: shown.unit,
+            weight_total: sums.weight_total,
+            samples: profile.events.get(event).map_or(0, |event| event.samples),
+        },
         files: all,
     };
-    serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from)?;
-    writeln!(out)?;
+    write_object(&report, out)?;
     Ok(count)
 }
 
@@ -212,10 +209,12 @@ fn json_line<'a>(
             share(row.total_weight)
         ),
         functions: names,
-        own: row.self_weight,
-        total: row.total_weight,
-        self_samples: row.self_samples,
-        total_samples: row.total_samples,
+        amount: Amount {
+            own: row.self_weight,
+            total: row.total_weight,
+            own_samples: row.self_samples,
+            total_samples: row.total_samples,
+        },
     }
 }
 

@@ -30,13 +30,26 @@ pub struct Report<'a> {
     pub inlined: Inlined,
 }
 
+/// First fields of both JSON formats of this crate.
+#[derive(Serialize)]
+pub(crate) struct JsonHead<'a> {
+    pub(crate) version: u32,
+    pub(crate) event: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) weight_total: u64,
+    pub(crate) samples: u64,
+}
+
+/// Writes a report as one JSON object and a newline.
+pub(crate) fn write_object(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
 #[derive(Serialize)]
 struct JsonReport<'a> {
-    version: u32,
-    event: &'a str,
-    unit: &'a str,
-    weight_total: u64,
-    samples: u64,
+    #[serde(flatten)]
+    head: JsonHead<'a>,
     skid: &'a str,
     functions: Vec<JsonFunction<'a>>,
 }
@@ -49,19 +62,10 @@ struct JsonFunction<'a> {
     build_id: Option<String>,
     inlined_everywhere: bool,
     #[serde(flatten)]
-    amount: JsonAmount,
+    amount: Amount,
     parts: Vec<JsonPart<'a>>,
     lines: Vec<JsonLine<'a>>,
     notes: Vec<Cow<'a, str>>,
-}
-
-#[derive(Serialize)]
-struct JsonAmount {
-    #[serde(rename = "self")]
-    own: u64,
-    total: u64,
-    self_samples: u64,
-    total_samples: u64,
 }
 
 #[derive(Serialize)]
@@ -70,7 +74,7 @@ struct JsonPart<'a> {
     start: u64,
     size: u64,
     #[serde(flatten)]
-    amount: JsonAmount,
+    amount: Amount,
     instructions: Vec<JsonInstruction<'a>>,
     loops: Vec<JsonLoop>,
 }
@@ -86,7 +90,7 @@ struct JsonInstruction<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_symbol: Option<Cow<'a, str>>,
     #[serde(flatten)]
-    amount: JsonAmount,
+    amount: Amount,
     /// The function, then the inlined calls, outermost first.
     places: Vec<JsonPlace<'a>>,
 }
@@ -105,7 +109,7 @@ struct JsonLine<'a> {
     file: Cow<'a, str>,
     line: u32,
     #[serde(flatten)]
-    amount: JsonAmount,
+    amount: Amount,
     /// Source text, if the file exists and may be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -132,16 +136,17 @@ pub fn write(
 ) -> io::Result<()> {
     let functions = report.functions.iter();
     let report = JsonReport {
-        version: 1,
-        event: report.event,
-        unit: report.unit,
-        weight_total: report.whole,
-        samples: report.samples,
+        head: JsonHead {
+            version: 1,
+            event: report.event,
+            unit: report.unit,
+            weight_total: report.whole,
+            samples: report.samples,
+        },
         skid: report.skid,
         functions: (functions.map(|found| function(found, report.inlined, sources))).collect(),
     };
-    serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from)?;
-    writeln!(out)
+    write_object(&report, out)
 }
 
 fn function<'a>(
@@ -155,7 +160,7 @@ fn function<'a>(
         object: clean(&annotation.object),
         build_id: annotation.build_id.map(|id| id.to_string()),
         inlined_everywhere: annotation.is_inlined,
-        amount: amount(&annotation.amount),
+        amount: annotation.amount,
         parts: annotation
             .parts
             .iter()
@@ -165,7 +170,7 @@ fn function<'a>(
             .map(|(line, sum)| JsonLine {
                 file: clean(annotation.file(line)),
                 line: line.line,
-                amount: amount(&sum),
+                amount: sum,
                 text: text(annotation, line, sources),
             })
             .collect(),
@@ -185,7 +190,7 @@ fn json_part<'a>(annotation: &'a Annotation, part: &'a Part) -> JsonPart<'a> {
         symbol: clean(&part.name),
         start: part.start,
         size: part.bytes.len() as u64,
-        amount: amount(&part.amount),
+        amount: part.amount,
         instructions: (part.instructions.iter())
             .map(|instruction| json_instruction(annotation, part, instruction))
             .collect(),
@@ -224,7 +229,7 @@ fn json_instruction<'a>(
         },
         target: instruction.target,
         target_symbol: (instruction.target_name.as_ref()).map(|(name, _)| clean(name)),
-        amount: amount(&instruction.amount),
+        amount: instruction.amount,
         places: instruction
             .places
             .iter()
@@ -238,14 +243,5 @@ fn json_place<'a>(annotation: &'a Annotation, place: &Place) -> JsonPlace<'a> {
         symbol: clean(annotation.function(place)),
         file: place.line.map(|line| clean(annotation.file(line))),
         line: place.line.map(|line| line.line),
-    }
-}
-
-fn amount(amount: &Amount) -> JsonAmount {
-    JsonAmount {
-        own: amount.own,
-        total: amount.total,
-        self_samples: amount.own_samples,
-        total_samples: amount.total_samples,
     }
 }
