@@ -1,0 +1,168 @@
+//! Perf maps and jitdumps of this machine, which the recording does not embed.
+//!
+//! A pid may have belonged to an earlier process, or belong to a later one. Perf maps that were not
+//! written between the start of the process and the end of the recording are skipped.
+
+use std::time::{Duration, SystemTime};
+
+use rprof_jit::jitdump::code_of;
+use rprof_jit::{JitBytes, MapFile, ProcessRoot, Refusal};
+
+use super::{Runtimes, Tables, is_interpreted};
+
+/// Times between which a process wrote its files, as far as known.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    begin: Option<SystemTime>,
+    end: Option<SystemTime>,
+}
+
+/// Inaccuracy of file times, and of the time of day in recordings.
+const CLOCK_ERROR: Duration = Duration::from_secs(1);
+
+/// Maximum rate by which the kernel's default clock deviates from the time of day, as a divisor.
+/// `adjtimex` allows 500 parts per million.
+const MAX_DRIFT: u32 = 1000;
+
+/// Returns the earliest time of day of a time by the kernel's default clock (perf without `-k`).
+/// That clock stands still while the machine is suspended. `None` if the recording, last written at
+/// `recorded`, is older than the running kernel.
+fn recorded_since_boot(time: u64, recorded: SystemTime) -> Option<SystemTime> {
+    let boot = rprof_jit::boot_time()?;
+    let time = Duration::from_nanos(time);
+    let start = boot.checked_add(time)?;
+    let error = (time / MAX_DRIFT).saturating_add(CLOCK_ERROR);
+    let is_of_this_boot = boot < recorded && start <= recorded.checked_add(error)?;
+    start.checked_sub(error).filter(|_| is_of_this_boot)
+}
+
+impl Runtimes<'_> {
+    /// Searches this machine for files that are not embedded.
+    pub(super) fn look(&self, pid: i32, tables: &mut Tables) {
+        let recording = std::fs::metadata(self.recording).ok();
+        let end = recording.as_ref().and_then(|meta| meta.modified().ok());
+        let roots = ProcessRoot::candidates(pid, recording);
+        let limits = Limits {
+            begin: self.started(pid, end),
+            end,
+        };
+        if tables.dumps.is_empty() {
+            for path in self.processes.jitdumps(pid) {
+                if let Some((path, bytes)) = self.open(&roots, Limits::default(), |_| path.clone())
+                {
+                    tables.add_dump(&path, self.dump(&path, &bytes));
+                }
+            }
+        }
+        let has_unknown_start = limits.begin.is_none() && self.processes.started(pid).is_some();
+        if tables.maps.iter().all(|(_, map)| is_interpreted(map))
+            && let Some((path, bytes)) = self.open(&roots, limits, ProcessRoot::perf_map_path)
+        {
+            if has_unknown_start && roots.len() == 1 {
+                self.warn(format!(
+                    "{path} may be of an earlier process with this pid: the recording has no time \
+                     of day; record with `perf record -k CLOCK_MONOTONIC`, or with rprof"
+                ));
+            }
+            tables.maps.push((0, self.map(&path, bytes)));
+        }
+    }
+
+    /// Returns the earliest time of day of a process's last fork or exec in the recording, if
+    /// known.
+    fn started(&self, pid: i32, recorded: Option<SystemTime>) -> Option<SystemTime> {
+        let time = self.processes.started(pid)?;
+        let Some(clocks) = self.clocks else {
+            return recorded_since_boot(time, recorded?).filter(|_| self.has_default_clock);
+        };
+        let since = Duration::from_nanos(clocks.wall_time(time)?);
+        SystemTime::UNIX_EPOCH
+            .checked_add(since)?
+            .checked_sub(CLOCK_ERROR)
+    }
+
+    /// Reads the first file that exists and passes the checks, and returns its path and contents.
+    /// Skips files of earlier and later processes with the same pid.
+    fn open(
+        &self,
+        roots: &[ProcessRoot],
+        limits: Limits,
+        path: impl Fn(&ProcessRoot) -> std::path::PathBuf,
+    ) -> Option<(String, Vec<u8>)> {
+        for root in roots {
+            let path = path(root);
+            let opened = root.open(&path);
+            let is_earlier = |file: &MapFile| {
+                limits
+                    .begin
+                    .is_some_and(|begin| file.was_written_before(begin))
+            };
+            if let Ok(Some(file)) = &opened
+                && is_earlier(file)
+            {
+                self.warn(format!(
+                    "{} was skipped: it is older than the process, so an earlier process with this \
+                     pid wrote it",
+                    path.display()
+                ));
+                continue;
+            }
+            if let (Ok(Some(file)), Some(end)) = (&opened, limits.end)
+                && file.is_younger_than(end)
+            {
+                self.warn(format!(
+                    "{} was skipped: it is newer than the recording, so another process with this \
+                     pid may have written it; if it is the same process, run `touch {}` first",
+                    path.display(),
+                    self.recording.display()
+                ));
+                continue;
+            }
+            let read = opened.and_then(|file| file.map(|file| self.read(&file)).transpose());
+            let path = path.to_string_lossy().into_owned();
+            match read {
+                Ok(None) => {}
+                Ok(Some(bytes)) => return Some((path, bytes)),
+                // If the process's own file is refused, a file of that name elsewhere belongs to
+                // another process.
+                Err(refusal) => {
+                    self.refused(&path, &refusal);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads a file of this machine, or nothing if the memory budget is exhausted.
+    fn read(&self, file: &MapFile) -> Result<Vec<u8>, Refusal> {
+        match self.memory.take(file.len()?) {
+            Some(lease) => lease.keep(),
+            None => {
+                self.warn(format!(
+                    "{} was skipped: files would need more than {} MiB of memory",
+                    file.path().display(),
+                    self.memory.most() >> 20
+                ));
+                return Ok(Vec::new());
+            }
+        }
+        file.read()
+    }
+
+    fn refused(&self, path: &str, refusal: &Refusal) {
+        self.warn(format!("{path} is not used: {refusal}"));
+    }
+
+    pub(super) fn code_here(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
+        if !self.is_here {
+            return None;
+        }
+        let recording = std::fs::metadata(self.recording).ok();
+        let roots = ProcessRoot::candidates(pid, recording);
+        self.processes.jitdumps(pid).iter().find_map(|path| {
+            let (_, bytes) = self.open(&roots, Limits::default(), |_| path.clone())?;
+            code_of(&bytes, function, avma).ok().flatten()
+        })
+    }
+}
