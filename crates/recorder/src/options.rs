@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rprof_events::Event;
 use rprof_jit::InterpretedNames;
-use rprof_output::OutputError;
-use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
+use rprof_output::{OutputError, RecordingFile};
+use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter, WriteOptions};
 use rprof_sampler::SessionError;
 
-use crate::output::{Embedding, RotationPolicy, WriterFactory};
+use crate::output::{Embedding, RotationPolicy, Sink, WriterFactory};
 
 /// Error that prevented or ended a recording.
 #[derive(Debug, thiserror::Error)]
@@ -147,6 +147,44 @@ impl Output {
         F: FnOnce(&[EventDescription], &FeatureSections) -> io::Result<W> + Send + 'static,
     {
         Output::Writer(WriterFactory::new(create))
+    }
+
+    /// Returns the path, or a name for error messages.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Output::File(path) => path.clone(),
+            Output::Unnamed(_) => "the temporary file".into(),
+            Output::Stream(_) => "standard output".into(),
+            Output::Writer(_) => "the writer".into(),
+        }
+    }
+
+    /// Returns the remains of a recording that fails after its start.
+    pub(crate) fn remains(&self) -> Remains {
+        match self {
+            Output::File(_) | Output::Unnamed(_) => Remains::File,
+            Output::Stream(_) | Output::Writer(_) => Remains::Handed,
+        }
+    }
+
+    /// Opens the writer of the records. A named output writes to `created`.
+    pub(crate) fn open(
+        self,
+        created: Option<&RecordingFile>,
+        events: Vec<EventDescription>,
+        features: &FeatureSections,
+        options: WriteOptions,
+    ) -> io::Result<Sink> {
+        let file = match (self, created) {
+            (Output::File(_), Some(created)) => created.file.try_clone()?,
+            (Output::File(_), None) => return Err(io::Error::other("nowhere to write to")),
+            (Output::Unnamed(file), _) => file,
+            (Output::Stream(stream), _) => return Sink::stream(stream, events, features, options),
+            (Output::Writer(factory), _) => {
+                return factory.create(&events, features).map(Sink::Custom);
+            }
+        };
+        Sink::file(file, events, features, options)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::losses::LossAdvice;
 use crate::memory::{Looks, Memory, MemoryUse};
 use crate::offcpu::{OffCpu, Pace, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
-use crate::output::{OutputConfig, RotatingOutput, Sink};
+use crate::output::{OutputConfig, RotatingOutput};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
@@ -116,16 +116,8 @@ impl Recording {
             }
             None => None,
         };
-        let (is_named, other, path) = match options.output {
-            Output::File(path) => (true, None, path),
-            file @ Output::Unnamed(_) => (false, Some(file), PathBuf::from("the temporary file")),
-            stream @ Output::Stream(_) => (false, Some(stream), PathBuf::from("standard output")),
-            writer @ Output::Writer(_) => (false, Some(writer), PathBuf::from("the writer")),
-        };
-        let remains = match other {
-            None | Some(Output::Unnamed(_)) => Remains::File,
-            Some(_) => Remains::Handed,
-        };
+        let is_named = matches!(options.output, Output::File(_));
+        let (path, remains) = (options.output.path(), options.output.remains());
         let boost = LateBoost::new(session.realtime());
         let many = session.many_batches();
         let backlog = Backlog::new(session.batches().clone(), many, boost.boosted());
@@ -238,21 +230,8 @@ impl Recording {
             true => Some(RecordingFile::create(&path)?),
             false => None,
         };
-        let file = |file| Sink::file(file, config.events.clone(), &config.features, config.write);
-        let sink = match (&output, other) {
-            (Some(output), _) => output.file.try_clone().and_then(file),
-            (None, Some(Output::Unnamed(unnamed))) => file(unnamed),
-            (None, Some(Output::Stream(stream))) => Sink::stream(
-                stream,
-                config.events.clone(),
-                &config.features,
-                config.write,
-            ),
-            (None, Some(Output::Writer(factory))) => {
-                (factory.create(&config.events, &config.features)).map(Sink::Custom)
-            }
-            (None, _) => Err(io::Error::other("nowhere to write to")),
-        };
+        let events = config.events.clone();
+        let sink = (options.output).open(output.as_ref(), events, &config.features, config.write);
         let shared = output.as_ref().map(RecordingFile::share).transpose();
         let (sink, shared) = match sink.and_then(|sink| Ok((sink, shared?))) {
             Ok(both) => both,
