@@ -1,16 +1,17 @@
 //! [`Unwinder`]: steps from frame to frame until the root.
 
+mod by_table;
+
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
-use crate::runtimes::{go, sbcl};
-use crate::simulate::{self, Exit, SimulationCache, SimulationCacheStats};
-use crate::step::{self, Caller};
-use crate::table::{Cfa, Found, RuleRef};
-use crate::without_cfi::{Context, DescribedCode, Outcome};
+use crate::runtimes::go;
+use crate::simulate::{SimulationCache, SimulationCacheStats};
+use crate::step::Caller;
+use crate::without_cfi::{Context, Outcome};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
-    TruncationReason, UnwindOutcome, UnwindTable, signal_context,
+    TruncationReason, UnwindOutcome,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
@@ -334,20 +335,6 @@ impl Unwinder {
         context.root_at(frame.address)
     }
 
-    /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
-    fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
-        let table = module.table?;
-        let svma = address.wrapping_sub(module.bias);
-        if table.switch_at(svma.wrapping_add(1)).is_some() {
-            return None;
-        }
-        match table.find(svma) {
-            Found::Rule(rule) => PlainRule::new(rule, self.arch, table.is_go_code(svma)),
-            Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?),
-            Found::Bad => None,
-        }
-    }
-
     /// Continues after a call that the last frame made on another stack.
     #[allow(clippy::too_many_arguments)]
     fn switched<M, P>(
@@ -463,153 +450,6 @@ impl Unwinder {
             })),
         }
     }
-
-    /// Returns the caller of a frame whose rule needs a register or a word that was not recorded. The
-    /// call before the return address must lead to the frame.
-    ///
-    /// - Assembly may keep the canonical frame address in a caller-saved register that its callees do
-    ///   not change (AES-GCM in OpenSSL). As in other unwinders, registers without a rule then keep
-    ///   their value.
-    /// - The rule may read the red zone below the stack pointer, which is not copied (SHA-512 in
-    ///   OpenSSL). The rest of the code is simulated instead.
-    #[cold]
-    fn where_rules_fail<M, P>(
-        &self,
-        context: &Context<'_, M, P>,
-        table: &UnwindTable,
-        bias: u64,
-        registers: &mut Registers,
-    ) -> Option<(Caller, FoundBy)>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
-        if !self.arch.is_x86() {
-            return None;
-        }
-        let svma = context.address.wrapping_sub(bias);
-        let Found::Rule(rule) = table.find(svma) else {
-            return None;
-        };
-        if !context.exact {
-            let mut all = registers.restore_all()?;
-            let caller = step::apply(rule, &mut all, context.memory).ok()?;
-            let is_caller = caller
-                .return_address
-                .is_some_and(|at| context.is_caller(at));
-            return (is_caller && all.sp() > registers.sp()).then(|| {
-                *registers = all;
-                (caller, FoundBy::Cfi)
-            });
-        }
-        let code = DescribedCode {
-            context,
-            table,
-            bias,
-            start: table.function_start(svma)?,
-        };
-        let cache = (&self.simulations, context.modules.generation());
-        match simulate::simulate_to_return(registers, context.memory, &code, cache) {
-            Exit::Return { address, slot } => {
-                let caller = Caller {
-                    return_address: Some(address),
-                    slot,
-                    interrupted: false,
-                };
-                Some((caller, FoundBy::Code))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the caller by call frame information, if the table covers the frame.
-    fn by_table<M, P>(
-        &self,
-        frame: Frame,
-        table: &UnwindTable,
-        bias: u64,
-        registers: &mut Registers,
-        memory: &M,
-        modules: &P,
-    ) -> Option<Result<(Caller, FoundBy), UnwindOutcome>>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
-        let address = frame.address;
-        let rule = match table.find(frame.lookup_address().wrapping_sub(bias)) {
-            Found::Rule(rule) => rule,
-            Found::Bad => {
-                return Some(Err(UnwindOutcome::Truncated(TruncationReason::BadCfi {
-                    address,
-                })));
-            }
-            Found::NoFde => {
-                let size = table.go_frame_size(frame.lookup_address().wrapping_sub(bias))?;
-                let rule = PlainRule::of_go_frame(size)?;
-                let sp = registers.sp();
-                return Some(match rule.apply(registers, memory) {
-                    Ok(caller) => Ok((caller, FoundBy::Cfi)),
-                    Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
-                });
-            }
-        };
-        // The call frame information of AArch64's signal return skips the interrupted function.
-        if rule.rule.signal
-            && self.arch == Arch::Aarch64
-            && let Some(interrupted) =
-                signal_context::interrupted(self.arch, registers.sp(), memory, modules)
-        {
-            *registers = interrupted;
-            let caller = Caller {
-                return_address: Some(interrupted.ip()),
-                slot: 0,
-                interrupted: true,
-            };
-            return Some(Ok((caller, FoundBy::SignalContext)));
-        }
-        if self.arch == Arch::X86_64 && matches!(rule.rule.cfa, Cfa::Expression(_)) {
-            let caller = match frame.kind {
-                FrameKind::Caller if sbcl::called_lisp(address, modules) => {
-                    Some(sbcl::caller_of_c(registers, memory))
-                }
-                FrameKind::Caller => None,
-                _ => sbcl::caller_of_end(address, registers, memory, modules),
-            };
-            if let Some(caller) = caller {
-                let outcome = UnwindOutcome::Complete(Root::SwitchedStack);
-                return Some(
-                    caller
-                        .map(|caller| (caller, FoundBy::FramePointer))
-                        .ok_or(outcome),
-                );
-            }
-        }
-        let sp = registers.sp();
-        let leaves_frames = self.arch.is_x86() && leaves_frames(rule);
-        Some(match step::apply(rule, registers, memory) {
-            Ok(caller) => {
-                let is_possible = |to| self.calls.edges.is_possible(to, address, modules);
-                match caller.return_address {
-                    Some(to) if leaves_frames && !is_possible(to) => {
-                        let reason = TruncationReason::BadCfi { address };
-                        Err(UnwindOutcome::Truncated(reason))
-                    }
-                    _ => Ok((caller, FoundBy::Cfi)),
-                }
-            }
-            Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
-        })
-    }
-}
-
-/// Returns true for a function that may leave its callers' frames, as `_Unwind_RaiseException` of
-/// GCC's runtime does. At its end it overwrites its saved registers and its return address by those
-/// of the frame that handles the exception. It saves the registers with which it passes the exception
-/// on (`__builtin_eh_return`): rax and rdx, or eax and edx, which other functions do not save.
-fn leaves_frames(rule: RuleRef<'_>) -> bool {
-    const FIRST: u8 = 0;
-    rule.saved().iter().any(|saved| saved.register == FIRST)
 }
 
 /// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
