@@ -223,7 +223,6 @@ impl BuildIds {
     }
 }
 
-/// Reads the build-id of the program of a running process.
 fn build_id_of_program(pid: i32) -> Option<BuildId> {
     let view = FileView::of_process(u32::try_from(pid).ok()?).ok()?;
     let located = view.locate_program().ok()?;

@@ -67,7 +67,6 @@ impl RecordPosition {
     }
 }
 
-/// Row of one sample, with the id of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleRow {
     pub(crate) time: u64,

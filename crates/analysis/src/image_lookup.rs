@@ -90,7 +90,6 @@ impl ImageLookup {
         }
     }
 
-    /// Returns the build-id of the image at a region, if recorded.
     pub(crate) fn build_id_of(&self, region: CodeRegion, images: &[Image]) -> Option<BuildId> {
         match region {
             CodeRegion::Image(id) => self.build_id(image_of(images, id)?),

@@ -145,7 +145,6 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Finds the JIT function at an address (AVMA) of a process at a time.
     pub(crate) fn find(&self, pid: i32, time: u64, avma: u64) -> Option<JitCode> {
         let time = self.time(time);
         self.lineage(pid).find_map(|(pid, tables)| {
@@ -200,7 +199,6 @@ impl<'a> Runtimes<'a> {
         dumps.map(|dump| u64::from(dump.epoch(time))).sum()
     }
 
-    /// Returns the frames of a JIT function at the AVMA `avma`.
     pub(crate) fn frames(&self, code: JitCode, avma: u64) -> Option<Frames> {
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
@@ -223,7 +221,6 @@ impl<'a> Runtimes<'a> {
         Some(path)
     }
 
-    /// Returns the process with the jitdump at this path.
     pub(crate) fn process_of_dump(&self, path: &str) -> Option<i32> {
         self.by_pid.iter().find_map(|(pid, tables)| {
             let paths = &tables.get()?.dump_paths;
@@ -440,13 +437,11 @@ impl Tables {
     }
 }
 
-/// Returns true for a map of interpreted functions.
 fn is_interpreted(map: &PerfMap) -> bool {
     map.function(0)
         .is_some_and(|function| INTERPRETED.contains(&function.start))
 }
 
-/// Returns the frame at an address in a function, with its line if known.
 pub(crate) fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
     let line = line.map(|line| SourceLine {
         file: line.file.into(),

@@ -156,7 +156,6 @@ impl<'a> StackFilter<'a> {
             && (languages.is_empty() || language.is_in(languages))
     }
 
-    /// Returns whether the filter accepts a wait by its reason.
     pub(crate) fn accepts_reason(&self, reason: &str) -> bool {
         self.accepts_made(reason, WAIT_OBJECT, Language::Kernel)
     }
@@ -166,7 +165,6 @@ impl<'a> StackFilter<'a> {
         self.filter.focus.iter().any(|p| matches_name(p, reason))
     }
 
-    /// Returns whether the filter has focus patterns.
     pub(crate) fn has_focus(&self) -> bool {
         self.focus.is_some()
     }

@@ -295,12 +295,10 @@ impl SymbolsBuilder {
         self.functions.get(id.0)
     }
 
-    /// Returns the functions and objects so far.
     pub(crate) fn functions_and_objects(&self) -> (&[Function], &[Object]) {
         (self.functions.as_slice(), self.objects.as_slice())
     }
 
-    /// Adds a function of an interpreted language.
     pub(crate) fn add_source(&mut self, source: NamedSource) -> FunctionId {
         let object = self.object(source.object.clone());
         let file = source

@@ -109,7 +109,6 @@ fn leaves_out_guests(event: &Event) -> bool {
     event.kind().0 > EventKind::BREAKPOINT.0 && event.qualifiers().exclude_guest
 }
 
-/// Returns true for events that happen only in kernel context.
 pub(crate) fn is_kernel_only(event: &Event) -> bool {
     /// `PERF_COUNT_SW_CONTEXT_SWITCHES`, `_CPU_MIGRATIONS` and `_CGROUP_SWITCHES` (`enum
     /// perf_sw_ids`).

@@ -3,7 +3,6 @@
 use crate::snapshot::PlaceReading;
 use rprof_perf_event::{PerfFd, Reading};
 
-/// Counter of one event in one place.
 #[derive(Debug)]
 pub(crate) struct PlaceCounter {
     pub(crate) place: usize,

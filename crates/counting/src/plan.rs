@@ -15,7 +15,6 @@ pub(crate) struct Group {
     pub(crate) origin: Origin,
 }
 
-/// Origin of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Requested by the user; must not be split.
@@ -26,7 +25,6 @@ pub(crate) enum Origin {
     Made,
 }
 
-/// Groups a list of events.
 pub(crate) fn groups(events: &[Event]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     // Growing group of each PMU.

@@ -16,7 +16,6 @@ use ureq::http::header::LOCATION;
 use ureq::http::{Response, Uri};
 use ureq::{Agent, Body, Timeout};
 
-/// Limits of a download.
 pub(crate) struct Limits<'a> {
     /// See [`Settings::patience`](crate::Settings::patience).
     pub(crate) patience: Duration,

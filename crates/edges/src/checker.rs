@@ -25,7 +25,6 @@ const INJECTED: [&str; 3] = [
 /// Maximum number of bytes from the start of `__start_context` to behind its load of the stack pointer.
 const LONGEST_START: u64 = 8;
 
-/// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
     /// Image of the frame; `None` for generated code and missing files.
@@ -113,7 +112,6 @@ impl Checker {
         last.map_or_else(String::new, |(address, _)| image.instruction(address))
     }
 
-    /// Checks a callee and its caller.
     pub(crate) fn check(&mut self, callee: Frame, caller: Frame) -> Verdict {
         if let Some(known) = self.verdicts.get(&(callee, caller)) {
             return *known;

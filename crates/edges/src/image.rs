@@ -33,7 +33,6 @@ pub(crate) struct Section {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) is_code: bool,
-    /// True if its bytes are in the file.
     pub(crate) has_bytes: bool,
 }
 
@@ -87,12 +86,10 @@ pub(crate) struct Image {
     pub(crate) read_only: Option<(u64, u64)>,
     /// Entry point, initialization and termination functions.
     pub(crate) entries: Vec<u64>,
-    /// True if it is the dynamic linker.
     pub(crate) is_linker: bool,
 }
 
 impl Image {
-    /// Returns the address of an offset in the file.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         let has = |segment: &&Segment| {
             segment.offset <= offset && offset - segment.offset < segment.file_size
@@ -139,7 +136,6 @@ impl Image {
         }
     }
 
-    /// Returns true if an address lies in a procedure linkage table.
     pub(crate) fn is_linkage_table(&self, address: u64) -> bool {
         self.section(address).is_some_and(Section::is_linkage_table)
     }
@@ -178,7 +174,6 @@ impl Image {
         Some(Piece { start, end })
     }
 
-    /// Returns the end of the segment that an address lies in.
     fn end(&self, address: u64) -> u64 {
         let len = self.bytes(address).map_or(0, <[u8]>::len);
         address.saturating_add(len as u64)
@@ -231,7 +226,6 @@ impl Image {
         self.unwind_info.caller(address, return_register)
     }
 
-    /// Returns the text of the instruction at an address.
     pub(crate) fn instruction(&self, address: u64) -> String {
         let bytes = self.bytes(address).unwrap_or_default();
         match self.arch {

@@ -9,7 +9,6 @@ pub(crate) enum Side {
     Kernel,
 }
 
-/// A kind of work.
 pub(crate) struct Kind {
     /// Noun for a sentence: "12% of the CPU time is …".
     pub(crate) label: &'static str,
@@ -28,7 +27,6 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// Returns true if a function is of this kind.
     pub(crate) fn has(&self, function: &str, object: &str) -> bool {
         // Versions and internal aliases of a symbol: `memcpy@GLIBC_2.14`, `__GI___strtod_l`.
         let function = function.split('@').next().unwrap_or(function);

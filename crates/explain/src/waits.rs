@@ -12,7 +12,6 @@ use crate::stacks::{Stacks, part_text, share_text, time_text};
 /// Share of a reason that is worth a sentence, in percent.
 const WORTH: f64 = 5.0;
 
-/// Reasons in words.
 const REASONS: [(&str, &str); 10] = [
     (
         "[futex]",

@@ -226,7 +226,6 @@ mod tests {
 
     const ADDRESS: u64 = 0xffff_ffff_8123_4567;
 
-    /// Returns a profile with one leaf at [`ADDRESS`], in an object of this kind.
     fn profile(kind: ObjectKind) -> Profile {
         let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);

@@ -136,7 +136,6 @@ impl FrameKinds {
     }
 }
 
-/// Returns the kind of a function in an interpreted language.
 fn kind_of_language(language: Language) -> Option<FrameKind> {
     match language {
         Language::Python => Some(FrameKind::Python),

@@ -102,7 +102,6 @@ impl ListTexts {
     }
 }
 
-/// Writes the profile of one thread.
 fn write_thread<W: Write>(
     thread: &Timeline,
     timelines: &Timelines<'_>,

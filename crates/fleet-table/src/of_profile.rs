@@ -164,7 +164,6 @@ fn hour_of(micros: i64) -> i64 {
     micros.div_euclid(1_000_000).div_euclid(HOUR) * HOUR
 }
 
-/// Names of a thread in table rows.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ThreadNames {
     identity: Identity,

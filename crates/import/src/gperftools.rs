@@ -52,14 +52,12 @@ pub(crate) fn is_cpu_profile(start: &[u8]) -> bool {
     Words::of(start).is_some()
 }
 
-/// Mapping of a file.
 struct Mapping {
     end: u64,
     offset: u64,
     object: ObjectId,
 }
 
-/// Approximate size of a mapping entry in bytes.
 const MAPPING_BYTES: usize = 64;
 
 /// Parses mappings, by start address.

@@ -49,7 +49,6 @@ impl OwnFile {
         })
     }
 
-    /// Returns the identity of the file or link at a path.
     pub(crate) fn at(path: &Path) -> io::Result<OwnFile> {
         let meta = fs::symlink_metadata(path)?;
         Ok(OwnFile {

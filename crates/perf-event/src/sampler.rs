@@ -224,7 +224,6 @@ pub(crate) fn take_record(ring: &mut Ring, taken: &mut Vec<u8>) -> Result<bool, 
     }
 }
 
-/// Maps a ring buffer, with explained errors.
 pub(crate) fn map_ring(fd: &PerfFd, bytes: usize) -> Result<Ring, MapRingError> {
     Ring::map(fd.as_fd(), bytes)
         .map_err(|errno| MapRingError::new(None, bytes, errno, &Limits::read()))

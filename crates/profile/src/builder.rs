@@ -337,7 +337,6 @@ impl ProfileBuilder {
         (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
     }
 
-    /// Scales the counts and weights of an event.
     pub(crate) fn scale(&mut self, event: usize, by: u64) {
         for entry in &mut self.profile.aggregated {
             if entry.event == event {

@@ -44,7 +44,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Interprets a response by its status and body.
     pub(crate) fn of(target: Target, status: u16, after: Option<Duration>, body: &[u8]) -> Answer {
         if (200..300).contains(&status) {
             let (rejected, message) = match target {

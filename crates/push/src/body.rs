@@ -23,7 +23,6 @@ pub(crate) fn body(target: Target, labels: &[Label], tenant: &str, profile: Vec<
     }
 }
 
-/// Returns the headers of a body.
 pub(crate) fn headers(target: Target) -> &'static [(&'static str, &'static str)] {
     match target {
         // A unary call of the Connect protocol (https://connectrpc.com/docs/protocol).

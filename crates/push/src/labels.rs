@@ -10,7 +10,6 @@ use crate::target::{Limits, Target};
 /// Name of the label with the profile type (Prometheus's data model).
 const KIND: &str = "__name__";
 
-/// Name of the service label.
 const SERVICE: &str = "service_name";
 
 /// Name of the service in OpenTelemetry's semantic conventions.

@@ -114,7 +114,6 @@ impl DistinctStacks {
         StackId(id)
     }
 
-    /// Returns the fields of a sample with this stack.
     pub(crate) fn fields(stack: &KnownStack) -> SampleFields {
         SampleFields {
             pid: stack.pid,

@@ -55,7 +55,6 @@ impl Sample<'_> {
         })
     }
 
-    /// Appends the user registers in the mask `kept`.
     fn append_registers(&self, kept: u64, out: &mut Vec<u8>) {
         let endian = self.layout.endian;
         let kept = kept & self.layout.regs_user;

@@ -52,7 +52,6 @@ impl Comparison {
         self.log_interval(confidence).map(f64::exp)
     }
 
-    /// Returns the confidence interval of the log ratio.
     pub(crate) fn log_interval(&self, confidence: f64) -> Interval {
         let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
         Interval::around(self.log_ratio, t * self.standard_error)

@@ -101,7 +101,6 @@ pub(crate) fn rounding_variance(base: &[f64], new: &[f64], resolution: f64) -> f
     (sum(base) + sum(new)) / (base.len() + new.len()) as f64
 }
 
-/// Returns the deviation of each value from the mean.
 pub(crate) fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
     let mean = mean(values);
     values.iter().map(move |value| value - mean)
@@ -128,7 +127,6 @@ pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, Co
         .collect()
 }
 
-/// Returns new minus base of each pair.
 pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, CompareError> {
     match base.len() == new.len() {
         true => Ok(base.iter().zip(new).map(|(base, new)| new - base).collect()),

@@ -215,7 +215,6 @@ fn overlays() -> bool {
     succeeds("unshare", &["-m", "sh", "-c", script])
 }
 
-/// Sampling scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// User-space code of this process.

@@ -50,7 +50,6 @@ impl Tether {
         (VARIABLE, &self.0)
     }
 
-    /// Returns the running members.
     fn members(&self) -> Vec<Pid> {
         let text = format!("{VARIABLE}={}", self.0);
         let has = |environ: &[u8]| (environ.split(|b| *b == 0)).any(|one| one == text.as_bytes());

@@ -221,7 +221,6 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Parses a cast: a type in parentheses.
     fn cast(&mut self) -> Option<Type> {
         let (to, end) = self.type_at(self.at + 1)?;
         match (self.tokens.get(end)?, self.tokens.get(end + 1)?) {

@@ -3,7 +3,6 @@
 use crate::types::Type;
 use crate::value::Number;
 
-/// Binary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
     Or,

@@ -5,7 +5,6 @@ use crate::value::{Integer, Number};
 /// Maximum width and precision. Larger ones are clamped.
 const MAX_WIDTH: usize = 1024;
 
-/// Width or precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Width {
     #[default]

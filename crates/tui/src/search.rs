@@ -37,7 +37,6 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Returns the functions whose clean names match.
 pub(crate) fn matching(profile: &Profile, regex: &Regex) -> FunctionSet {
     let names = CleanNames::new(profile);
     functions_where(profile, |id| {

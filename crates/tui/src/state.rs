@@ -29,7 +29,6 @@ pub struct State {
     pub(crate) popup: Option<Popup>,
     pub(crate) message: Option<String>,
     pub(crate) look: Look,
-    /// Tree of the tree view and the flame graph.
     pub(crate) tree: Option<TreeList>,
     /// True if the tree's weights are outdated. Showing the tree updates them.
     pub(crate) is_tree_stale: bool,

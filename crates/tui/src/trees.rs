@@ -11,7 +11,6 @@ use crate::tree_list::TreeList;
 use crate::view::View;
 
 impl State {
-    /// Updates the trees after the weights or frames of stacks changed.
     pub(crate) fn weights_changed(&mut self, has_other_frames: bool) {
         self.around = None;
         self.histogram = None;

@@ -88,7 +88,6 @@ impl Arch {
         }
     }
 
-    /// Returns a word as a signed number.
     pub(crate) const fn signed(self, word: u64) -> i64 {
         match self {
             Self::X86_64 | Self::Aarch64 => word.cast_signed(),

@@ -23,12 +23,10 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) filter: StackFilter<'a>,
     /// Event of the wait samples, if the filter examines stacks.
     pub(super) waits: Option<usize>,
-    /// Frames for wakers.
     pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
     /// True if single samples are wanted.
     pub(super) one_by_one: bool,
-    /// Number of events.
     pub(super) events: usize,
 }
 

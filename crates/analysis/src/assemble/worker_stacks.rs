@@ -21,7 +21,6 @@ pub(super) struct Key {
     pub(super) inner: u32,
 }
 
-/// Stacks of functions of one worker.
 #[derive(Default)]
 pub(super) struct WorkerStacks {
     /// Interned lists of frame ids, root first.

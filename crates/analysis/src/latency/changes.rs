@@ -32,7 +32,6 @@ pub(super) struct Change {
     pub(super) kind: Kind,
 }
 
-/// All changes of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Sorted by time.
@@ -43,7 +42,6 @@ pub(super) struct Changes {
     pub(super) awake: FxHashMap<(i32, u64), u64>,
 }
 
-/// Wait of a thread, as recorded.
 #[derive(Clone, Copy, Debug)]
 struct RecordedWait {
     end: u64,

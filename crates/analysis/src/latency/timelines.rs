@@ -41,7 +41,6 @@ struct Wait {
 }
 
 impl Wait {
-    /// Returns the latency until a time.
     fn latency_until(&self, time: u64) -> u64 {
         let part = time.min(self.end).saturating_sub(self.on_the_way_from);
         self.latency_before + part / u64::from(self.sharing.max(1))

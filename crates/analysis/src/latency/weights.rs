@@ -44,7 +44,6 @@ pub(crate) enum Share {
     Wait(u64),
 }
 
-/// Weights of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWeights<'t> {
     options: LatencyOptions<'t>,

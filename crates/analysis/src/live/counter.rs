@@ -13,7 +13,6 @@ use crate::sample_pass::fixed_layout::default_weight;
 use crate::sample_pass::pending::callchain;
 use crate::stack_end::StackEnd;
 
-/// Event with its losses.
 #[derive(Clone, Debug)]
 pub(super) struct CountedEvent {
     pub(super) name: String,
@@ -30,7 +29,6 @@ pub(super) struct Counter {
     pub(super) events: Vec<CountedEvent>,
     pub(super) counts: Counts,
     pub(super) has_callchains: bool,
-    /// Skips samples of idle CPUs.
     pub(super) skips_idle: bool,
     /// Damaged records, and records of unknown events.
     pub(super) unreadable: u64,

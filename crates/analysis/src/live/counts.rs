@@ -261,7 +261,6 @@ mod tests {
         })
     }
 
-    /// Counts a sample with a stack of one address.
     fn sample(counts: &mut Counts, address: u64) {
         counts.make_room();
         let location = counts.locations.intern(Location {

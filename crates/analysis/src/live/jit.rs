@@ -144,7 +144,6 @@ impl JitFiles {
     }
 }
 
-/// Sets the names of interpreted functions.
 pub(super) fn name_interpreted(names: &InterpretedNames, avmas: &[u64], found: &mut [Lookup]) {
     for (found, avma) in found.iter_mut().zip(avmas) {
         if let Some(name) = names.name_of(*avma) {

@@ -385,7 +385,6 @@ impl Namer {
         }
     }
 
-    /// Returns the profile of some counts.
     fn profile(&self, progress: &Progress, tally: &Tally) -> Profile {
         let mut builder = ProfileBuilder::new();
         let tables: SymbolTables = self.symbols.tables();

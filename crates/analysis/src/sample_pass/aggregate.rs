@@ -111,7 +111,6 @@ impl<'a> SampleAggregator<'a> {
         self.contexts.group(key, &mut self.stacks)
     }
 
-    /// Locates and interns the leaves of a batch.
     fn resolve_leaves(&mut self, batch: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let index = self.index;
         for (one, found) in batch.iter().zip(&mut *found) {

@@ -11,7 +11,6 @@ use crate::sample_pass::stacks::{NO_LEAF, StackTable};
 use crate::stack_end::StackEnd;
 use rprof_profile::intern::Values;
 
-/// Aggregate key: samples with equal keys are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AggregateKey {
     /// Location id of the leaf, or [`NO_LEAF`].

@@ -48,7 +48,6 @@ pub(crate) struct PendingSample<'c> {
     /// Id of its group without the stack: see `SampleGroups`.
     pub(crate) context: u32,
     pub(crate) weight: u64,
-    /// Address and mode of the leaf.
     pub(crate) leaf: Option<(u64, CpuMode)>,
     /// Fingerprint of the caller list (the chain without its leaf).
     pub(crate) fingerprint: ListFingerprint,

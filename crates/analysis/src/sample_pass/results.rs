@@ -105,7 +105,6 @@ pub(crate) struct WorkerResult {
     pub(crate) locations: Vec<u32>,
 }
 
-/// Results of all workers, with the global table of locations.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerResults {
     pub(crate) locations: Locations,

@@ -460,7 +460,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns how a recorded callchain ends.
     fn recorded_end(&self, misc: Misc) -> StackEnd {
         match misc.has(Misc::TRUNCATED_STACK) {
             _ if !self.shared.marks_truncation => StackEnd::Unknown,

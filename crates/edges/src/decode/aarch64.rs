@@ -24,7 +24,6 @@ pub(crate) struct Before {
     table: u32,
 }
 
-/// Decodes the instruction at the start of `bytes`.
 pub(super) fn decode(bytes: &[u8], address: u64, before: &mut Before) -> Instruction {
     let Some(word) = bytes.first_chunk::<4>() else {
         return Instruction::new(bytes.len() as u64, Flow::Invalid);

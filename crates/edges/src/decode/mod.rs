@@ -103,7 +103,6 @@ impl<'a> Sweep<'a> {
 }
 
 impl Iterator for Sweep<'_> {
-    /// Address and instruction.
     type Item = (u64, Instruction);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -128,7 +127,6 @@ mod tests {
 
     const AT: u64 = 0x1000;
 
-    /// Returns the last instruction.
     fn last(arch: Arch, bytes: &[u8]) -> Instruction {
         let (_, instruction) = Sweep::new(arch, bytes, AT).last().expect("an instruction");
         instruction

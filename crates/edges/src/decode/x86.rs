@@ -180,7 +180,6 @@ fn switches_stack(instruction: &iced_x86::Instruction) -> bool {
     }
 }
 
-/// Returns the text of the instruction at an address.
 pub(crate) fn text(bytes: &[u8], address: u64) -> String {
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
     let mut text = String::new();

@@ -4,7 +4,6 @@ use crate::error::EventError;
 use crate::event::Event;
 use crate::modifiers::{LetterError, Letters};
 
-/// Sets the modifiers of all events of a text.
 pub(super) fn set_letters(
     events: &mut [Event],
     letters: &str,
@@ -18,7 +17,6 @@ pub(super) fn set_letters(
     Ok(())
 }
 
-/// Adds a group's modifiers to one of its events.
 pub(super) fn add_group_letters(
     event: &mut Event,
     letters: &str,

@@ -95,7 +95,6 @@ fn split_group<'a>(
     }
 }
 
-/// Splits off the text of an event. Returns it and the remaining text.
 fn split_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
     // Slashes of probes and breakpoints do not come in pairs.
     let plain = is_probe(text) || text.starts_with("mem:");

@@ -154,7 +154,6 @@ fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>,
     meant.into_iter().map(|pmu| of_pmu(pmu, terms)).collect()
 }
 
-/// Creates an event with the terms for a PMU.
 fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
     let values = terms::of_pmu(pmu, terms)?;
     let mut event = Event::numbered(&format!("{}/{terms}/", pmu.name()), pmu.kind(), 0);

@@ -5,7 +5,6 @@ use crate::pmu::{CONFIG_WORDS, Pmu, word_index};
 use crate::settings::{Settings, TERMS, Term, number};
 use crate::{generic, suggest};
 
-/// Values of an event's terms.
 #[derive(Debug, Default)]
 pub(super) struct TermValues {
     pub(super) config: [u64; CONFIG_WORDS],

@@ -14,7 +14,6 @@ const KINDS: [(&str, &str, bool); 4] = [
     ("kretprobe:", "kprobe", true),
 ];
 
-/// Returns true if the text of an event starts like a probe.
 pub(crate) fn is_probe(text: &str) -> bool {
     KINDS.iter().any(|(start, ..)| text.starts_with(start))
 }

@@ -90,7 +90,6 @@ fn data(text: &str) -> String {
     (text.replace('%', "%25").replace('\r', "%0D")).replace('\n', "%0A")
 }
 
-/// Escapes text as a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::value::{Address, Held, List, Number, RowNumber, Strings, Value, objects, values};
 
-/// Numbers of rows.
 pub(super) type Column = List<RowNumber>;
 
 /// Times and weights.

@@ -31,7 +31,6 @@ pub(super) struct Stacks<'d> {
 /// Maximum number of frames of a stack. It also ends cycles in the table.
 const MAX_FRAMES: usize = 1 << 14;
 
-/// Approximate size of a cache entry in bytes.
 const ENTRY_BYTES: usize = 64;
 
 impl<'d> Stacks<'d> {

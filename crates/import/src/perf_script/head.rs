@@ -140,7 +140,6 @@ impl<'t> Head<'t> {
         }
     }
 
-    /// Parses a line without a time.
     fn without_time(line: &'t str, has_ids: bool) -> Head<'t> {
         // Finds the first word that ends in a colon and follows a thread.
         let mut from = 0;

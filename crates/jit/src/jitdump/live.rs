@@ -35,7 +35,6 @@ pub struct LiveDump {
     kept: usize,
 }
 
-/// Code that is currently in place.
 #[derive(Clone, Debug)]
 struct PlacedCode {
     size: u64,

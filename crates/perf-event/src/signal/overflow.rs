@@ -201,7 +201,6 @@ struct OwnerEx {
     id: i32,
 }
 
-/// Sets or clears O_ASYNC.
 fn set_async(fd: i32, on: bool) -> Result<(), Errno> {
     // SAFETY: the descriptor is open, the arguments are numbers.
     unsafe {

@@ -163,7 +163,6 @@ fn kernel_string(line: &str) -> Option<(u64, String)> {
 mod tests {
     use super::*;
 
-    /// A section with one tracepoint.
     fn section(big: bool, format: &str) -> Vec<u8> {
         let word = |v: u32| match big {
             true => v.to_be_bytes(),

@@ -198,7 +198,6 @@ impl<'a> RecordsByTime<'a> {
         self.waiting.len() + self.released.len()
     }
 
-    /// Drops blocks without waiting records.
     fn drop_blocks(&mut self) {
         while let Some(first) = self.held.front()
             && first.waiting == 0

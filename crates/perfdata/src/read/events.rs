@@ -72,7 +72,6 @@ impl Events {
         }
     }
 
-    /// Applies an EVENT_UPDATE record.
     pub(crate) fn update(&mut self, id: u64, update: EventUpdate) {
         let Some(event) = self.by_id(id).and_then(|i| self.list.get_mut(i)) else {
             return;

@@ -33,7 +33,6 @@ const HASH: usize = 16;
 /// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
-/// Canonical names of a function and its object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CanonicalName {
     /// `None` for an object's unnamed code.

@@ -48,7 +48,6 @@ fn key(quantity: &Quantity) -> Key {
     (amounts, quantity.samples.map(f64::to_bits))
 }
 
-/// A function's index and comparison.
 pub(super) type Indexed = (usize, Comparison);
 
 pub(super) struct Family<'o> {

@@ -78,7 +78,6 @@ impl MatchedFunctions {
     }
 }
 
-/// Returns whether samples contain each function.
 fn sampled_functions(profile: &Profile) -> Vec<bool> {
     let mut sampled = vec![false; profile.functions.len()];
     for entry in &profile.aggregated {

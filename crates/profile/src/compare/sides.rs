@@ -168,7 +168,6 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// Counts the distinct inlined functions in samples.
 fn inlined_functions(profile: &Profile) -> usize {
     if !profile.tells_inlined() {
         return 0;

@@ -28,7 +28,6 @@ enum Role {
 }
 
 impl Role {
-    /// Returns the language of a function of the program.
     fn of_program(self) -> Option<Language> {
         match self {
             Role::Source { language, .. } | Role::Unnamed(language) => Some(language),

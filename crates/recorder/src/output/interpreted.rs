@@ -64,7 +64,6 @@ pub(crate) fn announce(
     output.put(&mapping, event.as_ref())
 }
 
-/// Returns a perf map for each process with interpreted functions.
 pub(crate) fn perf_maps(names: &InterpretedNames) -> Vec<EmbeddedFile<'static>> {
     let map = |pid| {
         let text = names.perf_map(pid);

@@ -118,7 +118,6 @@ fn lines_for_editors(args: &AnnotateArgs, symbol: Option<&str>, paths: &[PathBuf
     Ok(0)
 }
 
-/// Returns the event to annotate.
 fn main_event(profile: &Profile, args: &AnnotateArgs) -> Result<usize, Failure> {
     let no_samples = || nothing_found::without_samples(&args.input.paths());
     let event = profile.main_event().ok_or_else(no_samples)?;

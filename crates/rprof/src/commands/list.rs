@@ -117,7 +117,6 @@ fn text(out: &mut dyn Write, events: &[Listed]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the NOTE column.
 fn note(listed: &Listed) -> String {
     let mut parts = Vec::new();
     if !listed.aliases.is_empty() {

@@ -180,7 +180,6 @@ impl InputArgs {
         }
     }
 
-    /// Returns the options for an export with this content.
     pub(crate) fn options_for(&self, content: Content, export: &ExportOptions) -> Options {
         let by_thread = export.labels.iter().any(|label| label.is_by_thread());
         let by_cpu = export.labels.contains(&SampleLabel::Cpu);

@@ -42,7 +42,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// browsers, have a build-id.
 const MAX_CRC: usize = 2 << 30;
 
-/// Places to search for debug files.
 #[derive(Debug, Clone)]
 pub(crate) struct DebugFiles {
     /// Folders that contain a `.build-id` folder.

@@ -20,7 +20,6 @@ pub(super) enum Skip {
     Odd(AttributeSpecification),
 }
 
-/// Role of a relevant attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttributeRole {
     Pcs,

@@ -114,7 +114,6 @@ fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
     line(path)?.parse().ok()
 }
 
-/// Returns the values of a field in /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<Vec<&'a str>> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.split_whitespace().collect())

@@ -78,7 +78,6 @@ pub(crate) fn run(args: &StatArgs) -> Outcome {
     Ok(status(&job, &measured, comparison.as_ref()))
 }
 
-/// Returns the exit status of the command or the comparison.
 fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8 {
     let is_forbidden = measured.sides.iter().any(missing::is_forbidden);
     let Some(comparison) = comparison else {

@@ -181,7 +181,6 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Returns the next tick after `now`.
 fn next_after(mut at: Instant, interval: Duration, now: Instant) -> Instant {
     let passed = now.saturating_duration_since(at).as_nanos() / interval.as_nanos().max(1);
     at += interval
