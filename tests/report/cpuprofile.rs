@@ -1,6 +1,6 @@
 //! V8's CPU profiles: those of Node.js, and our own for Chrome's developer tools and VS Code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -98,14 +98,15 @@ fn profiles_of_node_are_read() {
 fn an_export_has_the_times_of_the_report_to_the_microsecond() {
     needs!(PerfEvents);
     let here = Here::new();
-    for (program, threads) in [
-        (c_with("shares.c", &["-g"]), 1),
-        (c_with("threads.c", &["-g"]), 2),
-    ] {
-        here.record("-F 999 -g -e cpu-clock:u", &program, "0.3");
+    for program in ["shares.c", "threads.c"] {
+        here.record("-F 999 -g -e cpu-clock:u", &c_with(program, &["-g"]), "0.3");
         here.rprof("export -q -o x.cpuprofile").ok();
         let file = read(&here, "x.cpuprofile");
-        assert_eq!(file["rprof"]["threads"], json!(threads));
+        // The first thread of threads.c has samples where loading the program takes long.
+        let tids = here.rprof("script -F tid").ok().out();
+        let tids: BTreeSet<&str> = tids.lines().map(str::trim).collect();
+        assert_eq!(file["rprof"]["threads"], json!(tids.len()));
+        assert!(tids.len() >= if program == "threads.c" { 2 } else { 1 });
         let ticks = file["nodes"].to_string().contains("positionTicks");
         assert!(ticks, "no lines");
         let (recorded, again) = (
