@@ -20,6 +20,8 @@ pub struct Format {
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
+    /// File name suffixes that select the format. The longest one decides.
+    pub suffixes: &'static [&'static str],
     /// Part of the profile that the format shows.
     pub content: Content,
     /// True if the output includes the warnings of the profile, for people.
@@ -63,6 +65,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "text",
         help: "A table",
+        suffixes: &[],
         content: Content::Functions,
         shows_warnings: true,
         addresses: WrittenAddresses::None,
@@ -71,6 +74,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "json",
         help: "JSON, in a stable form",
+        suffixes: &[],
         content: Content::Functions,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -79,6 +83,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "csv",
         help: "CSV with headings",
+        suffixes: &[],
         content: Content::Functions,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -87,6 +92,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "markdown",
         help: "Markdown, for a comment or a page: the first 20 rows, unless -n says otherwise",
+        suffixes: &[],
         content: Content::Functions,
         shows_warnings: true,
         addresses: WrittenAddresses::None,
@@ -95,6 +101,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "folded",
         help: "Folded stacks, a line for each",
+        suffixes: &[".folded"],
         content: Content::Stacks,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -106,6 +113,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "svg",
         help: "A flame graph",
+        suffixes: &[".svg"],
         content: Content::Stacks,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -126,6 +134,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "pprof",
         help: "pprof's profile.proto with gzip, for `go tool pprof`, Pyroscope, Parca",
+        suffixes: &[".pb.gz", ".pprof"],
         content: Content::Addresses,
         shows_warnings: false,
         addresses: WrittenAddresses::All,
@@ -134,6 +143,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "otlp",
         help: "OpenTelemetry profiles with gzip, proto 1.10: experimental",
+        suffixes: &[".otlp.pb.gz"],
         content: Content::Addresses,
         shows_warnings: false,
         addresses: WrittenAddresses::All,
@@ -142,6 +152,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "firefox",
         help: "The Firefox Profiler's JSON with gzip: each thread in order of time",
+        suffixes: &[".firefox.json.gz", ".json.gz"],
         content: Content::Samples,
         shows_warnings: false,
         addresses: WrittenAddresses::OfFiles,
@@ -150,6 +161,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "speedscope",
         help: "speedscope's JSON: each thread in order of time",
+        suffixes: &[".speedscope.json"],
         content: Content::Samples,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -158,6 +170,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "cpuprofile",
         help: "V8's CPU profile, for Chrome's developer tools and VS Code: all threads, one after the other",
+        suffixes: &[".cpuprofile"],
         content: Content::Samples,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -166,6 +179,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "perfetto",
         help: "Perfetto's trace: samples and waits of all threads on one time line",
+        suffixes: &[".pftrace", ".perfetto-trace"],
         content: Content::SamplesAndWaits,
         shows_warnings: false,
         addresses: WrittenAddresses::None,
@@ -184,6 +198,18 @@ impl Format {
     /// Finds a format by its name.
     pub fn by_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Finds a format by the suffix of a file name.
+    pub fn by_suffix(file_name: &str) -> Option<&'static Format> {
+        let matching = FORMATS.iter().flat_map(|format| {
+            let suffixes = format.suffixes.iter();
+            let suffixes = suffixes.filter(|suffix| file_name.ends_with(**suffix));
+            suffixes.map(move |suffix| (suffix.len(), format))
+        });
+        matching
+            .max_by_key(|(len, _)| *len)
+            .map(|(_, format)| format)
     }
 
     /// Iterates over the formats with this content, the default first.
@@ -223,6 +249,14 @@ mod tests {
     use rprof_profile::{Frame, ProfileBuilder, Sample, WeightUnit};
 
     use super::*;
+
+    #[test]
+    fn longest_suffix_of_a_file_name_selects_the_format() {
+        let name_of = |file| Format::by_suffix(file).map(|format| format.name);
+        assert_eq!(name_of("a.pb.gz"), Some("pprof"));
+        assert_eq!(name_of("a.otlp.pb.gz"), Some("otlp"));
+        assert_eq!(name_of("a.txt"), None);
+    }
 
     const ADDRESS: u64 = 0xffff_ffff_8123_4567;
 

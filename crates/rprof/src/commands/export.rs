@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use rprof_export::{Content, ExportOptions, Format, ReportOptions, RowOptions, folded};
+use rprof_export::{Content, ExportOptions, FORMATS, Format, ReportOptions, RowOptions, folded};
 use rprof_profile::waits::is_of_waits;
 use rprof_profile::{EventSummary, Keys, Profile, WeighBy, WeightUnit};
 
@@ -13,21 +13,6 @@ use crate::input::recordings::{Callee, read_merged, tell_others, warn};
 use crate::terminal::output::Output;
 use crate::terminal::progress::{CountedWriter, WorkLine};
 use crate::wording::messages::{Failure, say};
-
-/// File name suffixes and their formats.
-const SUFFIXES: &[(&str, &str)] = &[
-    (".otlp.pb.gz", "otlp"),
-    (".pb.gz", "pprof"),
-    (".pprof", "pprof"),
-    (".speedscope.json", "speedscope"),
-    (".cpuprofile", "cpuprofile"),
-    (".firefox.json.gz", "firefox"),
-    (".json.gz", "firefox"),
-    (".folded", "folded"),
-    (".svg", "svg"),
-    (".pftrace", "perfetto"),
-    (".perfetto-trace", "perfetto"),
-];
 
 const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
@@ -132,15 +117,12 @@ fn write(
 
 fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
     let name = path.to_string_lossy();
-    let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
-    known
-        .and_then(|(_, format)| Format::by_name(format))
-        .ok_or_else(|| {
-            let ends: Vec<&str> = SUFFIXES.iter().map(|(suffix, _)| *suffix).collect();
-            let message = format!(
-                "unknown format of {name}: give --format, or a name that ends in {}",
-                ends.join(", ")
-            );
-            Failure::with_status(2, anyhow::anyhow!(message))
-        })
+    Format::by_suffix(&name).ok_or_else(|| {
+        let all = FORMATS.iter().flat_map(|format| format.suffixes);
+        let message = format!(
+            "unknown format of {name}: give --format, or a name that ends in {}",
+            all.copied().collect::<Vec<_>>().join(", ")
+        );
+        Failure::with_status(2, anyhow::anyhow!(message))
+    })
 }
