@@ -22,44 +22,71 @@ fn shown(script: &str, width: u16, height: u16) -> State {
     state
 }
 
-const SCRIPTS: &[(&str, &str)] = &[
-    ("functions", ""),
-    ("functions_by_total", "s<Down>"),
-    ("search", "/mem<Enter>n"),
-    ("typing", "/malloc|ht_"),
-    ("wrong_expression", "/a("),
-    ("focus", "/walk<Enter>f"),
-    ("without", "/parse<Enter>x"),
-    ("removed", "/ht_<Enter>X2E"),
-    ("tree", "2<Enter>"),
-    ("tree_open", "2E"),
-    ("tree_inverted", "2i<Enter>"),
-    ("tree_search_in_closed", "2/fault<Enter>"),
-    ("flame", "3<Down><Down>"),
-    ("flame_zoomed", "3<Down><Down><Down><Enter>"),
-    ("flame_inverted", "3i"),
-    ("calls", "/memcpy<Enter><Enter>"),
-    ("threads", "5"),
-    ("pick_thread", "t"),
-    ("one_thread", "t<Down><Enter>"),
-    ("one_object", "<Down>d"),
-    ("time", "6<Right><Right>"),
-    ("time_range", "6<Right><Enter><PgDn><Enter>1"),
-    ("verdict", "7"),
-    ("help", "?"),
-    ("limit", "2EL5<Enter>"),
-    ("weights", "%oV"),
+/// Scripts by view. A view has one snapshot.
+const SCRIPTS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "functions",
+        &[
+            ("functions", ""),
+            ("functions_by_total", "s<Down>"),
+            ("search", "/mem<Enter>n"),
+            ("typing", "/malloc|ht_"),
+            ("wrong_expression", "/a("),
+            ("focus", "/walk<Enter>f"),
+            ("without", "/parse<Enter>x"),
+            ("removed", "/ht_<Enter>X2E"),
+            ("weights", "%oV"),
+        ],
+    ),
+    (
+        "tree",
+        &[
+            ("tree", "2<Enter>"),
+            ("tree_open", "2E"),
+            ("tree_inverted", "2i<Enter>"),
+            ("tree_search_in_closed", "2/fault<Enter>"),
+            ("limit", "2EL5<Enter>"),
+        ],
+    ),
+    (
+        "flame",
+        &[
+            ("flame", "3<Down><Down>"),
+            ("flame_zoomed", "3<Down><Down><Down><Enter>"),
+            ("flame_inverted", "3i"),
+        ],
+    ),
+    (
+        "threads",
+        &[
+            ("calls", "/memcpy<Enter><Enter>"),
+            ("threads", "5"),
+            ("pick_thread", "t"),
+            ("one_thread", "t<Down><Enter>"),
+            ("one_object", "<Down>d"),
+        ],
+    ),
+    (
+        "time",
+        &[
+            ("time", "6<Right><Right>"),
+            ("time_range", "6<Right><Enter><PgDn><Enter>1"),
+        ],
+    ),
+    ("text", &[("verdict", "7"), ("help", "?")]),
 ];
 
 #[test]
 fn scripts_lead_to_the_reviewed_screens() {
-    for (name, script) in SCRIPTS {
-        let sizes = [(80, 24), (200, 60)];
-        let screens = sizes.map(|(width, height)| {
-            let state = shown(script, width, height);
-            text(&screen(&state, Theme::default()))
+    for (view, scripts) in SCRIPTS {
+        let screens = scripts.iter().flat_map(|(name, script)| {
+            [(80, 24), (200, 60)].map(|(width, height)| {
+                let state = shown(script, width, height);
+                let text = text(&screen(&state, Theme::default()));
+                format!("{name}\n====\n{text}")
+            })
         });
-        insta::assert_snapshot!(*name, screens.join("\n"));
+        insta::assert_snapshot!(*view, screens.collect::<Vec<_>>().join("\n"));
     }
 }
 
@@ -104,7 +131,7 @@ fn waits_for_a_cpu_have_a_colour_of_their_own_in_the_flame_graph() {
 #[test]
 fn styles_are_the_reviewed_ones() {
     let mut reviewed = Vec::new();
-    for (name, script) in SCRIPTS {
+    for (name, script) in SCRIPTS.iter().flat_map(|(_, scripts)| *scripts) {
         if !["functions", "search", "flame", "time_range", "tree_open"].contains(name) {
             continue;
         }
