@@ -76,6 +76,10 @@ const SCRIPTS: &[(&str, &[(&str, &str)])] = &[
     ("text", &[("verdict", "7"), ("help", "?")]),
 ];
 
+fn all_scripts() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    SCRIPTS.iter().flat_map(|(_, scripts)| *scripts)
+}
+
 #[test]
 fn scripts_lead_to_the_reviewed_screens() {
     for (view, scripts) in SCRIPTS {
@@ -131,7 +135,7 @@ fn waits_for_a_cpu_have_a_colour_of_their_own_in_the_flame_graph() {
 #[test]
 fn styles_are_the_reviewed_ones() {
     let mut reviewed = Vec::new();
-    for (name, script) in SCRIPTS.iter().flat_map(|(_, scripts)| *scripts) {
+    for (name, script) in all_scripts() {
         if !["functions", "search", "flame", "time_range", "tree_open"].contains(name) {
             continue;
         }
@@ -281,7 +285,7 @@ fn every_size_has_a_screen() {
     for (width, height) in [(0, 0), (1, 1), (2, 2), (10, 3), (10, 4), (20, 6), (500, 9)] {
         let mut state = shown("", 80, 24);
         state.update(Event::Resize(width, height));
-        for (_, script) in SCRIPTS {
+        for (_, script) in all_scripts() {
             press(&mut state, script);
             screen(&state, Theme::default());
             press(&mut state, "<Esc><Esc><Esc><Esc>");
