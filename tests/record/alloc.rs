@@ -166,6 +166,20 @@ fn the_peak_is_the_moment_with_most_in_use() {
     assert_estimate("later", of_leaf(&peak, "use_realloc"), 0.0, 4096.0);
 }
 
+/// The dynamic linker splits LD_PRELOAD at spaces and colons.
+#[test]
+fn library_is_preloaded_where_the_temporary_folder_is_no_single_word() {
+    needs!(PerfEvents);
+    for name in ["a folder", "a:folder"] {
+        let here = Here::new();
+        let folder = here.path(name);
+        std::fs::create_dir(&folder).expect("a new folder");
+        let recorder = here.rprof("record --alloc=4K --").arg(c("allocations.c"));
+        let recorder = recorder.env("TMPDIR", folder.to_str().expect("UTF-8"));
+        recorder.ok().says("in use at the end");
+    }
+}
+
 #[test]
 fn programs_without_the_library_are_reported() {
     needs!(PerfEvents);

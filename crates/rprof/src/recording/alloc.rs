@@ -36,7 +36,8 @@ impl Preload {
             return Err(anyhow::anyhow!("--alloc does not support this architecture").into());
         }
         let places = [std::env::temp_dir(), "/dev/shm".into(), "/var/tmp".into()];
-        let place = places.iter().find(|place| allows_execution(place));
+        let mut fit = places.iter().filter(|place| is_preloadable(place));
+        let place = fit.find(|place| allows_execution(place));
         let Some(place) = place else {
             return Err(anyhow::anyhow!(
                 "no folder for the library that --alloc preloads: /tmp, /dev/shm and /var/tmp are \
@@ -70,6 +71,13 @@ impl Preload {
         let builder = builder.events(events).period(1);
         Ok(builder.extras(|extras| extras.user_registers |= REGISTERS))
     }
+}
+
+/// Returns true for a path that LD_PRELOAD can hold: ld.so(8) splits it at spaces and colons, and
+/// expands `$`. A command may change its folder.
+fn is_preloadable(folder: &Path) -> bool {
+    let bytes = folder.as_os_str().as_encoded_bytes();
+    folder.is_absolute() && !bytes.iter().any(|byte| b" :$".contains(byte))
 }
 
 /// Returns true for a folder whose files may be mapped for execution.
