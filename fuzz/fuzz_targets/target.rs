@@ -20,6 +20,8 @@ mod feature_sections;
 mod file_reader;
 #[path = "../targets/import.rs"]
 mod import;
+#[path = "../targets/interpreters.rs"]
+mod interpreters;
 #[path = "../targets/jitdump.rs"]
 mod jitdump;
 #[path = "../../crates/symbols/tests/it/judge.rs"]
@@ -53,6 +55,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         "feature_sections" => feature_sections::run(data),
         "file_reader" => file_reader::run(data),
         "import" => import::run(data),
+        "interpreters" => interpreters::run(data),
         "jitdump" => jitdump::run(data),
         "kallsyms" => kallsyms::run(data),
         "perf_event" => perf_event::run(data),
