@@ -66,6 +66,11 @@ impl Snapshot {
         self.has_read
     }
 
+    /// Returns true if [`fetch`](Self::fetch) has something to read.
+    pub(crate) const fn is_missing(&self) -> bool {
+        !self.wanted.is_empty() || !self.wanted_wide.is_empty()
+    }
+
     /// Returns `N` bytes.
     pub(crate) fn bytes<const N: usize>(&mut self, avma: u64) -> Result<[u8; N]> {
         let mut found = [0; N];
@@ -144,7 +149,7 @@ impl Snapshot {
     pub(crate) fn fetch(&mut self, memory: &mut dyn ProcessMemory) -> bool {
         self.wanted.sort_unstable();
         self.wanted.dedup();
-        let is_missing = !self.wanted.is_empty() || !self.wanted_wide.is_empty();
+        let is_missing = self.is_missing();
         for starts in std::mem::take(&mut self.wanted).chunks(MAX_BATCH) {
             let mut reads: Vec<_> = starts
                 .iter()

@@ -68,8 +68,12 @@ impl InterpretedNames {
     /// characters and truncates long names. `None` at the limit of names.
     #[must_use]
     pub fn address_of(&self, name: &str) -> Option<u64> {
-        let name = clean(name);
         let mut names = self.names();
+        // Known names are clean. Most names are known.
+        if let Some(number) = names.numbers.get(name) {
+            return Some(address(*number));
+        }
+        let name = clean(name);
         if let Some(number) = names.numbers.get(&*name) {
             return Some(address(*number));
         }

@@ -9,10 +9,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::blob::{Blob, Compiled};
-use super::is_fresh;
 use super::layout::{CodeLayout, Layout};
 use super::pcs::{Pc, Scope, read_chain, read_pcs};
 use crate::snapshot::{Fault, Result, Snapshot};
+
+/// Validity of a proof in nanoseconds. HotSpot frees code that several steps found unused, and
+/// metadata when it unloads classes.
+pub(super) const FRESH: u64 = 50_000_000;
+
+/// Maximum number of objects that are proven again together.
+const MAX_TOGETHER: usize = 64;
 
 /// Maximum number of heaps. HotSpot has one, or three with segmented code cache.
 const MAX_HEAPS: u32 = 8;
@@ -64,6 +70,7 @@ pub(super) struct CodeCache {
     known: BTreeMap<u64, Known>,
     /// Number of cached instructions and scopes.
     cached: usize,
+    recent: Recent,
 }
 
 impl CodeCache {
@@ -78,6 +85,7 @@ impl CodeCache {
     ) -> Result<Option<Blob>> {
         let below = self.known.range_mut(..=avma).next_back();
         if let Some((&start, known)) = below.filter(|(_, known)| avma < known.blob.end) {
+            self.recent.add(start);
             if is_fresh(known.proven, time) {
                 return Ok(Some(known.blob.clone()));
             }
@@ -113,6 +121,18 @@ impl CodeCache {
         };
         self.known.insert(blob.start, known);
         Ok(Some(blob))
+    }
+
+    /// Proves blobs of recent stacks again, as far as a snapshot has them. Requests the others.
+    pub(super) fn refresh(&mut self, memory: &mut Snapshot, layout: &CodeLayout, time: u64) {
+        for start in self.recent.iter() {
+            if let Some(known) = self.known.get_mut(&start)
+                && is_aging(known.proven, time)
+                && Blob::read(memory, layout, known.blob.at).is_ok_and(|blob| blob == known.blob)
+            {
+                known.proven = time;
+            }
+        }
     }
 
     /// Returns the instructions of compiled code that have a scope, sorted.
@@ -220,5 +240,40 @@ fn read_heaps(memory: &mut Snapshot, layout: &CodeLayout) -> Result<Vec<Heap>> {
     match heaps.is_empty() {
         true => Err(Fault::Invalid),
         false => Ok(heaps),
+    }
+}
+
+pub(super) fn is_fresh(proven: u64, time: u64) -> bool {
+    time.saturating_sub(proven) < FRESH
+}
+
+/// Returns true if another proof is useful that takes no batch of reads of its own.
+pub(super) fn is_aging(proven: u64, time: u64) -> bool {
+    time.saturating_sub(proven) >= FRESH / 2
+}
+
+/// Addresses of objects of the last stacks. Their proofs become old at different times, and each
+/// batch of reads takes as long. So they are proven again together.
+#[derive(Debug)]
+pub(super) struct Recent([u64; MAX_TOGETHER]);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self([0; MAX_TOGETHER])
+    }
+}
+
+impl Recent {
+    /// Adds an address. It replaces another one.
+    pub(super) fn add(&mut self, address: u64) {
+        // Objects have different sizes, so all bits count.
+        let mixed = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        if let Some(place) = self.0.get_mut(mixed % MAX_TOGETHER) {
+            *place = address;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> + use<> {
+        self.0.into_iter().filter(|address| *address != 0)
     }
 }

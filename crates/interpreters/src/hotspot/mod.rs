@@ -12,7 +12,7 @@
 //! | `tables` | tables that `libjvm.so` exports for debuggers |
 //! | `layout` | offsets of a version |
 //! | `frames` | which native frames may run a method |
-//! | `code` | heaps of the code cache, and known blobs |
+//! | `code` | heaps of the code cache, known blobs, validity of proofs |
 //! | `blob` | header of a piece of code |
 //! | `pcs` | which methods are active at an instruction, with inlined ones |
 //! | `numbers` | compressed numbers |
@@ -39,16 +39,12 @@ use crate::{
     Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
 };
 use blob::{Blob, BlobKind, Compiled};
-use code::CodeCache;
+use code::{CodeCache, Recent, is_aging, is_fresh};
 use frames::JavaFrame;
 use layout::Layout;
 use method::{MethodProof, interpreter_entry};
 use pcs::Scope;
 use tables::Exports;
-
-/// Validity of a proof in nanoseconds. HotSpot frees code that several steps found unused, and
-/// metadata when it unloads classes.
-const FRESH: u64 = 50_000_000;
 
 /// Maximum number of rounds of reads for one stack. A new process takes about fifteen.
 const MAX_ROUNDS: usize = 50;
@@ -57,10 +53,6 @@ const MAX_NAMED: usize = 1 << 16;
 
 /// Maximum bytes from the interpreter's entry to the instruction that saves the Method.
 const MAX_ENTRY: u64 = 1 << 10;
-
-fn is_fresh(proven: u64, time: u64) -> bool {
-    time.saturating_sub(proven) < FRESH
-}
 
 /// HotSpot in `libjvm.so`.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +90,7 @@ impl RuntimeImage for HotSpotImage {
             layout: None,
             code: CodeCache::default(),
             named: FxHashMap::default(),
+            recent: Recent::default(),
         })
     }
 }
@@ -111,6 +104,7 @@ struct HotSpotProcess {
     code: CodeCache,
     /// By Method.
     named: FxHashMap<u64, Named>,
+    recent: Recent,
 }
 
 #[derive(Debug)]
@@ -190,9 +184,15 @@ impl HotSpotProcess {
                     Err(Fault::Unread) => None,
                 };
             }
-            if !snapshot.fetch(memory) {
+            let is_missing = snapshot.is_missing();
+            if is_missing || snapshot.has_read() {
+                self.refresh(&mut snapshot, layout, stack.time);
+            }
+            // Requests of other stacks alone take no batch.
+            if !is_missing {
                 break;
             }
+            snapshot.fetch(memory);
         }
         for (frame, runs) in frames.iter().zip(runs) {
             match runs.unwrap_or_else(|| Runs::Methods(vec![None])) {
@@ -206,6 +206,20 @@ impl HotSpotProcess {
             }
         }
         found.is_unread |= found.unnamed > 0 && !snapshot.has_read();
+    }
+
+    /// Proves code and methods of recent stacks again, as far as a snapshot has them. Requests the
+    /// others.
+    fn refresh(&mut self, memory: &mut Snapshot, layout: &Layout, time: u64) {
+        self.code.refresh(memory, &layout.code, time);
+        for method in self.recent.iter() {
+            if let Some(named) = self.named.get_mut(&method)
+                && is_aging(named.proven, time)
+                && named.proof.is_unchanged(memory, &layout.method) == Ok(true)
+            {
+                named.proven = time;
+            }
+        }
     }
 
     /// Returns what a frame runs. [`Fault::Invalid`] if it runs a method that nothing proves.
@@ -298,6 +312,7 @@ impl HotSpotProcess {
         names: &mut dyn Names,
     ) -> Result<Option<u64>> {
         if let Some(named) = self.named.get_mut(&method) {
+            self.recent.add(method);
             if is_fresh(named.proven, time) {
                 return Ok(named.address);
             }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Registers, StackDump};
 
+use super::code::FRESH;
 use super::tables::Tables;
 use super::*;
 use crate::{InterpretedFrame, MemoryRead};
@@ -336,6 +337,7 @@ fn reader() -> HotSpotProcess {
         layout: Some(Layout::new(&tables, 17).map(Box::new)),
         code: CodeCache::default(),
         named: FxHashMap::default(),
+        recent: Recent::default(),
     }
 }
 
@@ -484,6 +486,19 @@ fn proofs_are_repeated_and_code_that_was_replaced_is_read_again() {
     process.put(code - 0x200 + 0x600, g);
     let (found, _) = read(&mut session, &mut process, &pushed, 2 * FRESH);
     assert_eq!(first(&found), "Java:a.B.g B.java:12");
+}
+
+#[test]
+fn proofs_of_another_stack_are_renewed_with_a_batch_that_is_due() {
+    let mut process = Process::new();
+    let [f, g] = [("f", 3), ("g", 12)].map(|(name, line)| process.method(name, line));
+    let [one, other] = [f, g].map(|m| at(process.compiled(m, &[(0x40, &[m])]) + 0x40));
+    let mut session = session();
+    read(&mut session, &mut process, &[one], 0);
+    read(&mut session, &mut process, &[other], FRESH / 2);
+    let batches = process.batches;
+    read(&mut session, &mut process, &[one], FRESH + FRESH / 4);
+    assert_eq!(process.batches, batches);
 }
 
 #[test]

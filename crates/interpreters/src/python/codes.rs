@@ -21,6 +21,9 @@ pub(super) const SETTLED: u64 = 250_000_000;
 /// Validity in nanoseconds of the last proof of a settled code object.
 const FRESH: u64 = 50_000_000;
 
+/// Nanoseconds for which an address without a code object is not read again.
+const ABSENT: u64 = 20_000_000;
+
 /// Maximum number of references, which immortal objects have.
 const MAX_REFERENCES: u64 = u32::MAX as u64;
 
@@ -56,6 +59,8 @@ pub(super) struct Codes {
     shared: FxHashSet<u64>,
     /// Addresses of former code objects.
     reused: FxHashSet<u64>,
+    /// Addresses without a code object, by the time of the read.
+    absent: FxHashMap<u64, u64>,
     /// Number of code objects read.
     count: u64,
     /// Time of the current sample.
@@ -121,6 +126,7 @@ impl Codes {
             ranges: BTreeMap::new(),
             shared: FxHashSet::default(),
             reused: FxHashSet::default(),
+            absent: FxHashMap::default(),
             count: 0,
             time: 0,
         }
@@ -143,9 +149,12 @@ impl Codes {
 
     /// Returns reads that prove or find these code objects, as far as the last read is too old.
     pub(super) fn reads(&self, codes: &[u64]) -> Vec<MemoryRead> {
-        let is_due = |code: &u64| {
-            let known = self.known.get(code);
-            known.is_none_or(|known| !known.is_proven(self.time))
+        let is_due = |code: &u64| match self.known.get(code) {
+            Some(known) => !known.is_proven(self.time),
+            None => self.absent.get(code).is_none_or(|read| {
+                // A code object may have been made meanwhile.
+                self.time >= read.saturating_add(ABSENT)
+            }),
         };
         let mut due: Vec<u64> = codes.iter().copied().filter(is_due).collect();
         due.sort_unstable();
@@ -179,7 +188,10 @@ impl Codes {
                     self.forget(read.address);
                     new.push((read.address, identity));
                 }
-                (_, None) => self.forget(read.address),
+                (_, None) => {
+                    self.forget(read.address);
+                    self.note_absent(read.address, proven);
+                }
             }
         }
         if !new.is_empty() {
@@ -225,6 +237,13 @@ impl Codes {
             }
             self.note_reused(code);
         }
+    }
+
+    fn note_absent(&mut self, address: u64, read: u64) {
+        if self.absent.len() >= MAX_CODES {
+            self.absent.clear();
+        }
+        self.absent.insert(address, read);
     }
 
     fn note_reused(&mut self, code: u64) {

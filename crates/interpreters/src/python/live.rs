@@ -21,6 +21,9 @@ const MAX_SEGMENTS: usize = 24;
 /// Maximum number of `_PyCFrame` in the reads of a position.
 const MAX_CFRAMES: usize = 8;
 
+/// Bytes on both sides of a frame of an earlier look: callers and called functions.
+const AROUND: u64 = 128;
+
 /// Bytes of a `_PyCFrame`.
 const CFRAME_BYTES: usize = 24;
 
@@ -161,19 +164,41 @@ impl Track {
         snapshot.u64(self.state.wrapping_add(self.layout.thread)) == Some(top)
     }
 
-    /// Returns the reads for the first steps to the current frame.
+    /// Reads the first steps to the current frame, as far as a snapshot has not got them.
     pub(super) fn start(&self, snapshot: &mut Snapshot, memory: &mut dyn ProcessMemory) {
         let state = self.state.wrapping_add(self.layout.thread);
-        snapshot.read(vec![MemoryRead::new(state, 8)], memory);
+        if snapshot.u64(state).is_none() {
+            snapshot.read(vec![MemoryRead::new(state, 8)], memory);
+        }
         let Some(top) = snapshot.u64(state) else {
             return;
         };
-        snapshot.read_near(top, memory);
+        if snapshot.bytes::<FRAME_BYTES>(top).is_none() {
+            snapshot.read_near(top, memory);
+        }
         if let FrameKind::CFrames { current, .. } = self.layout.kind
             && let Some(frame) = snapshot.u64(top.wrapping_add(current))
+            && snapshot.bytes::<FRAME_BYTES>(frame).is_none()
         {
             snapshot.read_near(frame, memory);
         }
+    }
+
+    /// Returns reads of the thread state, and of the frames of an earlier look with their
+    /// surroundings: most of them still run.
+    pub(super) fn reads_after(&self, segments: &[Segment]) -> Vec<MemoryRead> {
+        let state = self.state.wrapping_add(self.layout.thread);
+        let frames = segments.iter().flat_map(|segment| &segment.frames);
+        let frames = frames.map(|frame| frame.address);
+        let linked = (segments.iter()).map(|segment| segment.part.native.wrapping_sub(self.below));
+        let around = |address: u64| {
+            let end = address.saturating_add(FRAME_BYTES as u64 + AROUND);
+            (address.saturating_sub(AROUND), end)
+        };
+        let places = linked.chain(frames).take(COMPARED).map(around).collect();
+        let mut reads = vec![MemoryRead::new(state, 8)];
+        reads.extend(ranges(places));
+        reads
     }
 
     /// Returns the words that change when the thread runs another frame.

@@ -152,6 +152,7 @@ impl Judge<'_, '_> {
         if !learned.next.wants(site) {
             return;
         }
+        learned.next.count_attempt(site);
         let in_memory = part.in_memory.map(|frame| frame.code);
         let in_memory = in_memory.filter(|code| self.codes.is_proven(*code));
         let words = words(self.stack, part.eval.index).into_iter();

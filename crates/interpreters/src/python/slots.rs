@@ -25,6 +25,9 @@ const MIN_CLEAR: u32 = 24;
 const ENOUGH: u32 = 400;
 const ENOUGH_AT_SITE: u32 = 32;
 
+/// Maximum number of attempts to observe the location at a site. At some sites memory never agrees.
+const MAX_ATTEMPTS: u32 = 512;
+
 /// Maximum number of call sites with own locations.
 const MAX_SITES: usize = 4096;
 
@@ -60,6 +63,7 @@ struct Votes {
     by_location: FxHashMap<Location, u32>,
     best: Option<(Location, u32)>,
     observations: u32,
+    attempts: u32,
 }
 
 impl Votes {
@@ -96,9 +100,16 @@ impl Learned {
     pub(super) fn wants(&self, site: Site) -> bool {
         self.everywhere.observations < ENOUGH
             || match self.sites.get(&site) {
-                Some(votes) => votes.observations < ENOUGH_AT_SITE,
+                Some(votes) => votes.observations < ENOUGH_AT_SITE && votes.attempts < MAX_ATTEMPTS,
                 None => self.sites.len() < MAX_SITES,
             }
+    }
+
+    /// Counts an attempt to observe the location at a site.
+    pub(super) fn count_attempt(&mut self, site: Site) {
+        if self.sites.len() < MAX_SITES || self.sites.contains_key(&site) {
+            self.sites.entry(site).or_default().attempts += 1;
+        }
     }
 
     /// Adds an observation: all locations that have the variable.

@@ -12,8 +12,8 @@ use super::live::{Look, Segment, Track};
 use super::looking::look_directly;
 use crate::{MemoryRead, ProcessMemory, Watcher};
 
-/// Nanoseconds for which looks continue after a sample.
-const PATIENCE: u64 = 20_000_000;
+/// Nanoseconds for which looks continue after a sample. The reader sees samples up to 32 ms later.
+const PATIENCE: u64 = 60_000_000;
 
 /// Intervals of looks in nanoseconds: while evidence is missing, less than the time until the
 /// reader sees a sample, and otherwise.
@@ -21,7 +21,7 @@ const FREQUENT: u64 = 800_000;
 const RELAXED: u64 = 2_400_000;
 
 /// Maximum number of looks that wait for samples. At the limit the oldest is dropped.
-const MAX_LOOKS: usize = 32;
+const MAX_LOOKS: usize = 64;
 
 /// Maximum number of attempts to find the thread at rest.
 const ATTEMPTS: usize = 2;
@@ -54,6 +54,8 @@ struct Shared {
 #[derive(Debug)]
 struct PythonWatcher {
     shared: Arc<Mutex<Shared>>,
+    /// Frames of the last look.
+    last: Vec<Segment>,
     codes: FxHashMap<u64, Seen>,
 }
 
@@ -76,6 +78,7 @@ impl Watch {
         }));
         let watcher = PythonWatcher {
             shared: Arc::clone(&shared),
+            last: Vec::new(),
             codes: FxHashMap::default(),
         };
         (Self(shared), Box::new(watcher))
@@ -111,11 +114,13 @@ impl Watcher for PythonWatcher {
     fn look(&mut self, memory: &mut dyn ProcessMemory) {
         // The reader must not wait for the reads.
         let track = Arc::clone(&locked(&self.shared).track);
-        let look = (0..ATTEMPTS).find_map(|_| look_directly(&track, memory));
+        let last = std::mem::take(&mut self.last);
+        let look = (0..ATTEMPTS).find_map(|_| look_directly(&track, &last, memory));
         let Some(mut look) = look else {
             locked(&self.shared).from = memory.time().saturating_add(FREQUENT);
             return;
         };
+        self.last.clone_from(&look.segments);
         look.proofs = self.proofs(&look.segments, look.time);
         memory.read(&mut look.proofs);
         look.proven = memory.time();

@@ -17,6 +17,7 @@ mod code;
 mod deep;
 mod deferred_sample;
 mod interpreters;
+mod memory_file;
 mod monotonic;
 mod process_memory;
 mod sleepers;

@@ -5,19 +5,17 @@
 //! longer than the read.
 
 use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_interpreters::MemoryRead;
 use rprof_jit::LiveFiles;
-use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
 use rprof_unwind::{Memory, StackDump};
 use rustc_hash::FxHashMap;
 
+use super::memory_file::MemoryFile;
 use crate::backlog::Backlog;
 
 /// Size of a read in bytes; reads are aligned to it.
@@ -69,7 +67,7 @@ type Page = Box<[u8; PAGE]>;
 #[derive(Clone, Debug)]
 struct Process {
     user: u32,
-    file: Arc<File>,
+    file: Arc<MemoryFile>,
     reader: Arc<Reader>,
 }
 
@@ -134,12 +132,7 @@ impl Process {
     /// Opens the memory of a process. The inner `None` means unreadable, the outer one a timeout.
     fn open(pid: Pid, reader: &Arc<Reader>) -> Option<Option<Process>> {
         let user = PatientCalls::user_of(pid.0.cast_unsigned());
-        let open = move || {
-            let proc = Procfs::default();
-            let id = proc.id_with_memory(pid.0.cast_unsigned());
-            File::open(proc.folder(id).join("mem")).ok()
-        };
-        let file = reader.call(user, open)?;
+        let file = reader.call(user, move || MemoryFile::open(pid))?;
         Some(file.map(|file| Process {
             user,
             file: Arc::new(file),
@@ -173,21 +166,6 @@ pub(super) struct CompletedBatch {
     pub(super) duration: Duration,
 }
 
-/// Returns true if two reads follow each other in a page. The call takes longer than the copy of a
-/// page.
-fn are_together(one: &MemoryRead, next: &MemoryRead) -> bool {
-    let end = |read: &MemoryRead| read.address.checked_add(read.bytes.len() as u64);
-    let page = |avma: u64| avma / PAGE as u64;
-    match (end(one), end(next)) {
-        (Some(first), Some(last)) => {
-            first <= next.address
-                && page(one.address) == page(last.saturating_sub(1))
-                && !next.bytes.is_empty()
-        }
-        _ => false,
-    }
-}
-
 /// Maximum number of reads, and of bytes, in a batch of an interpreter.
 const MAX_READS: usize = 512;
 const MAX_BYTES: usize = 256 << 10;
@@ -202,46 +180,13 @@ pub(super) fn fitting(reads: &[MemoryRead]) -> usize {
     reads.iter().take(MAX_READS).take_while(fits).count()
 }
 
-/// Makes the reads of a batch on the calling thread, which may hang.
-pub(super) fn read_reads(file: &File, reads: &mut [MemoryRead]) {
-    let mut bytes = Vec::new();
-    for reads in reads.chunk_by_mut(are_together) {
-        read_together(file, reads, &mut bytes);
-    }
-}
-
-/// Makes reads that [are together](are_together) with one call.
-fn read_together(file: &File, reads: &mut [MemoryRead], bytes: &mut Vec<u8>) {
-    if let [read] = reads {
-        read.is_read = file.read_exact_at(&mut read.bytes, read.address).is_ok();
-        return;
-    }
-    let (Some(first), Some(last)) = (reads.first(), reads.last()) else {
-        return;
-    };
-    let start = first.address;
-    let len = last.address.wrapping_sub(start) as usize + last.bytes.len();
-    bytes.resize(len.min(PAGE), 0);
-    let is_read = file.read_exact_at(bytes, start).is_ok();
-    for read in reads {
-        let from = read.address.wrapping_sub(start) as usize;
-        let found = bytes
-            .get(from..)
-            .and_then(|rest| rest.get(..read.bytes.len()));
-        if let Some(found) = found.filter(|_| is_read) {
-            read.bytes.copy_from_slice(found);
-            read.is_read = true;
-        }
-    }
-}
-
-fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
+fn read_row(file: &MemoryFile, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
     bytes.resize(row.len() * PAGE, 0);
     let mut left = row;
     while let Some(start) = left.first() {
         let room = bytes.get_mut(..left.len() * PAGE).unwrap_or_default();
         // Mappings consist of whole pages.
-        let read = file.read_at(room, *start).unwrap_or(0) / PAGE;
+        let read = file.read(room, *start) / PAGE;
         let (pages, _) = room.as_chunks::<PAGE>();
         let there = left.iter().zip(pages).take(read);
         found.extend(there.map(|(start, page)| (*start, Box::new(*page))));
@@ -283,8 +228,8 @@ impl ProcessMemories {
         Ok(open.first().and_then(|(_, process)| process.clone()))
     }
 
-    /// Returns the memory of a process as a file, whose reads may hang. `None` if it cannot be read.
-    pub(super) fn file(&self, pid: Pid) -> Option<Arc<File>> {
+    /// Returns the open memory of a process. `None` if it is unreadable.
+    pub(super) fn file(&self, pid: Pid) -> Option<Arc<MemoryFile>> {
         Some(self.of(pid).ok()??.file)
     }
 
@@ -391,7 +336,7 @@ impl ProcessMemories {
         let file = Arc::clone(&process.file);
         let read = move || {
             let began = rprof_sampler::monotonic_ns();
-            read_reads(&file, &mut reads);
+            file.read_batch(&mut reads);
             CompletedBatch {
                 reads,
                 began,

@@ -5,7 +5,6 @@
 //! thread may hang, too. It wakes up by itself and keeps what it finds, and the writer thread takes
 //! several samples together.
 
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Thread};
@@ -14,7 +13,8 @@ use std::time::Duration;
 use rprof_interpreters::{MemoryRead, ProcessMemory, Watcher};
 use rprof_sampler::monotonic_ns;
 
-use super::process_memory::{fitting, read_reads};
+use super::memory_file::MemoryFile;
+use super::process_memory::fitting;
 
 /// Minimum pause in nanoseconds after a round, and as a multiple of its duration.
 const PAUSE: u64 = 200_000;
@@ -47,7 +47,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Watched {
-    memory: Arc<File>,
+    memory: Arc<MemoryFile>,
     watcher: Mutex<Box<dyn Watcher>>,
     /// True if a look hung.
     hangs: AtomicBool,
@@ -74,7 +74,7 @@ struct State {
 
 impl Watchers {
     /// Has the thread run a watcher of a process with this memory.
-    pub(super) fn add(&mut self, watcher: Box<dyn Watcher>, memory: Arc<File>) {
+    pub(super) fn add(&mut self, watcher: Box<dyn Watcher>, memory: Arc<MemoryFile>) {
         let mut watched = locked(&self.shared.watched);
         if watched.len() < MAX_WATCHED {
             watched.push(Arc::new(Watched {
@@ -210,13 +210,13 @@ impl Shared {
 
 /// Memory of a process, read by the calling thread.
 struct DirectMemory<'a> {
-    file: &'a File,
+    file: &'a MemoryFile,
     began: u64,
     ended: u64,
 }
 
 impl DirectMemory<'_> {
-    const fn new(file: &File) -> DirectMemory<'_> {
+    const fn new(file: &MemoryFile) -> DirectMemory<'_> {
         DirectMemory {
             file,
             began: 0,
@@ -229,7 +229,7 @@ impl ProcessMemory for DirectMemory<'_> {
     fn read(&mut self, reads: &mut [MemoryRead]) {
         self.began = monotonic_ns();
         let fits = fitting(reads);
-        read_reads(self.file, reads.get_mut(..fits).unwrap_or_default());
+        (self.file).read_batch(reads.get_mut(..fits).unwrap_or_default());
         self.ended = monotonic_ns();
     }
 
@@ -249,6 +249,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rprof_processes::Pid;
     use std::ops::Range;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_hangs_is_replaced_without_the_watcher_that_hung() {
-        let memory = Arc::new(File::open("/proc/self/mem").unwrap());
+        let memory = Arc::new(MemoryFile::open(Pid(std::process::id().cast_signed())).unwrap());
         let mut watchers = Watchers::default();
         let ((go_on, wait), (looked, looks)) = (channel(), channel());
         let (hung, after_hang) = channel();

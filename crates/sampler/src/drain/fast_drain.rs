@@ -11,8 +11,8 @@ use crate::wakeup::WakeupFlag;
 /// Maximum interval for any number of CPUs: later the memory of a process has mostly changed.
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// Factor of the interval for relaxed requests.
-const RELAXED: u32 = 4;
+/// Factor of the interval for relaxed requests: 32 ms with the default interval.
+const RELAXED: u32 = 16;
 
 /// Above this number of CPUs the interval grows, since one thread receives all messages.
 const FEW: u32 = 64;
@@ -88,7 +88,7 @@ impl FastDrain {
         }
     }
 
-    /// Drains at a quarter of the speed until `time`, in ns of CLOCK_MONOTONIC, while no other
+    /// Drains at a sixteenth of the speed until `time`, in ns of CLOCK_MONOTONIC, while no other
     /// request is faster. Half of the CPU time of fast draining is for wake-ups.
     pub fn request_relaxed_until(&self, time: u64) {
         let before = self.relaxed_until.fetch_max(time, Ordering::Relaxed);
