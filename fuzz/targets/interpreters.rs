@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use rprof_interpreters::{
-    CodeKind, Found, ImageSymbol, ImageSymbols, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, runtimes_of,
+    CodeKind, Found, ImageSymbol, ImageSymbols, MemoryRead, Names, NativeFrame, ProcessMemory,
+    Stack, runtimes_of,
 };
 use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Memory, Registers};
 
@@ -110,7 +111,10 @@ struct Process {
 impl Process {
     fn add(&mut self, address: u64, bytes: &[u8]) {
         for (at, byte) in (0..).map(|offset| address.wrapping_add(offset)).zip(bytes) {
-            let block = self.blocks.entry(at - at % BLOCK).or_insert([0; BLOCK as usize]);
+            let block = self
+                .blocks
+                .entry(at - at % BLOCK)
+                .or_insert([0; BLOCK as usize]);
             block[(at % BLOCK) as usize] = *byte;
         }
     }
@@ -180,11 +184,17 @@ fn symbols(reader: u8) -> (String, ImageSymbols) {
     match reader {
         7 => {
             let words = V8.into_iter().zip((0x100..).step_by(4));
-            ("node".into(), words.map(|(name, svma)| (name, symbol(svma, 4))).collect())
+            (
+                "node".into(),
+                words.map(|(name, svma)| (name, symbol(svma, 4))).collect(),
+            )
         }
         8 => {
             let words = HOTSPOT.into_iter().zip((8..).step_by(8));
-            ("libjvm.so".into(), words.map(|(name, svma)| (name, symbol(svma, 8))).collect())
+            (
+                "libjvm.so".into(),
+                words.map(|(name, svma)| (name, symbol(svma, 8))).collect(),
+            )
         }
         minor => {
             let all = PYTHON.map(|(name, svma, size)| (name, symbol(svma, size)));
@@ -197,10 +207,21 @@ fn symbols(reader: u8) -> (String, ImageSymbols) {
 fn frames(bytes: &[u8], mut sp: u64) -> Vec<NativeFrame> {
     let mut frames = Vec::new();
     for (number, bytes) in bytes.chunks_exact(FRAME).enumerate() {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[2 + 8 * at + byte]));
+        let word =
+            |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[2 + 8 * at + byte]));
         let address = word(0);
-        let kind = if number == 0 { FrameKind::Sampled } else { FrameKind::Caller };
-        let frame = Frame { address, sp, slot: 0, kind, found_by: FoundBy::Cfi };
+        let kind = if number == 0 {
+            FrameKind::Sampled
+        } else {
+            FrameKind::Caller
+        };
+        let frame = Frame {
+            address,
+            sp,
+            slot: 0,
+            kind,
+            found_by: FoundBy::Cfi,
+        };
         let mut registers = Registers::new(Arch::X86_64, address, sp);
         for (at, number) in REGISTERS.into_iter().enumerate() {
             registers.set(number, word(at + 1));
@@ -210,7 +231,11 @@ fn frames(bytes: &[u8], mut sp: u64) -> Vec<NativeFrame> {
             1 => CodeKind::Generated,
             _ => CodeKind::Other,
         };
-        frames.push(NativeFrame { frame, registers, code });
+        frames.push(NativeFrame {
+            frame,
+            registers,
+            code,
+        });
         sp = sp.saturating_add(8 * u64::from(bytes[1]));
     }
     frames
@@ -223,7 +248,8 @@ pub(crate) fn run(data: &[u8]) {
     let Some((sp, rest)) = rest.split_first_chunk() else {
         return;
     };
-    let Some((bytes, mut pieces)) = rest.split_at_checked(FRAME * usize::from(1 + count % 12)) else {
+    let Some((bytes, mut pieces)) = rest.split_at_checked(FRAME * usize::from(1 + count % 12))
+    else {
         return;
     };
     let frames = frames(bytes, u64::from_le_bytes(*sp));
@@ -243,10 +269,14 @@ pub(crate) fn run(data: &[u8]) {
         pieces = &after[len..];
     }
     let (name, symbols) = symbols(reader % 9);
-    let image = runtimes_of(name.as_bytes()).find_map(|runtime| runtime.image(name.as_bytes(), &symbols));
+    let image =
+        runtimes_of(name.as_bytes()).find_map(|runtime| runtime.image(name.as_bytes(), &symbols));
     let mut interpreter = image.expect("all symbols").process(0);
     let (mut names, mut found, mut watcher) = (Addresses::default(), Found::default(), None);
-    let stack = Process { blocks: process.blocks.clone(), ..process };
+    let stack = Process {
+        blocks: process.blocks.clone(),
+        ..process
+    };
     for number in 0..u64::from(samples % 16 + 1) {
         process.now = INTERVAL * number;
         let stack = Stack {
@@ -266,7 +296,11 @@ pub(crate) fn run(data: &[u8]) {
         }
         assert!(process.batches < MAX_BATCHES, "{} batches", process.batches);
         assert!(process.bytes < MAX_BYTES, "{} bytes", process.bytes);
-        assert!(found.frames.len() < MAX_FUNCTIONS, "{} functions", found.frames.len());
+        assert!(
+            found.frames.len() < MAX_FUNCTIONS,
+            "{} functions",
+            found.frames.len()
+        );
         let natives: Vec<usize> = found.frames.iter().map(|frame| frame.native).collect();
         assert!(natives.is_sorted() && natives.iter().all(|at| *at < frames.len()));
     }

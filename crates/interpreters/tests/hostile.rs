@@ -1,4 +1,8 @@
-//! Processes with memory that lies about every word.
+//! Processes with memory that lies about every word, and the fuzz target over its committed inputs
+//! (see `fuzz/README.md`).
+
+#[path = "../../../fuzz/targets/interpreters.rs"]
+mod interpreters;
 
 use std::collections::HashSet;
 
@@ -7,6 +11,7 @@ use rprof_interpreters::{
     CodeKind, Found, ImageSymbol, ImageSymbols, MemoryRead, Names, NativeFrame, ProcessMemory,
     Stack, runtimes_of,
 };
+use rprof_testing::replay_fuzz_corpus;
 use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Memory, Registers};
 
 const BIAS: u64 = 0x5000_0000_0000;
@@ -148,4 +153,9 @@ proptest! {
             prop_assert!(distinct.len() < 100_000);
         }
     }
+}
+
+#[test]
+fn interpreters_over_its_corpus() {
+    replay_fuzz_corpus("interpreters", interpreters::run);
 }
