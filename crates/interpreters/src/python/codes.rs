@@ -18,11 +18,6 @@ const MAX_BYTECODE: u64 = 64 << 20;
 /// of an `exec`.
 pub(super) const SETTLED: u64 = 250_000_000;
 
-/// Age in nanoseconds and number of reads from which the same holds at an address that other code
-/// objects had before. Code objects that take turns at an address are not found by all reads.
-const SETTLED_AGAIN: u64 = 2_000_000_000;
-const MIN_READS: u32 = 64;
-
 /// Validity in nanoseconds of the last proof of a settled code object.
 const FRESH: u64 = 50_000_000;
 
@@ -85,8 +80,6 @@ struct Code {
     /// Times of the first and the last read that found it unchanged.
     first: u64,
     proven: u64,
-    /// Number of these reads.
-    reads: u32,
     /// True if another code object had the address before. Then further ones may follow.
     is_reused: bool,
     /// Number of code objects that were read before.
@@ -97,10 +90,8 @@ impl Code {
     /// Returns true if the code object was at its address at this time: reads before and after
     /// found it, or many did before.
     const fn is_proven(&self, time: u64) -> bool {
-        let age = self.proven.saturating_sub(self.first);
-        let is_settled = age >= SETTLED;
-        let stays = age >= SETTLED_AGAIN && self.reads >= MIN_READS;
-        match self.is_reused && !stays {
+        let is_settled = self.proven.saturating_sub(self.first) >= SETTLED;
+        match self.is_reused {
             true => is_settled && self.proven >= time,
             false => {
                 self.first < time && self.proven >= time
@@ -192,7 +183,6 @@ impl Codes {
             match (known, identity) {
                 (Some(known), Some(identity)) if known.identity == identity => {
                     known.proven = known.proven.max(proven);
-                    known.reads = known.reads.saturating_add(1);
                 }
                 (_, Some(identity)) => {
                     self.forget(read.address);
@@ -347,7 +337,6 @@ impl Codes {
                 name,
                 first: proven,
                 proven,
-                reads: 1,
                 is_reused: self.reused.contains(code),
                 number: self.count,
             };

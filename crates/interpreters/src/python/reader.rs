@@ -332,9 +332,7 @@ impl Interpreter for PythonProcess {
                 .flat_map(|segment| &segment.frames),
         );
         let codes = seen.map(|frame| frame.code);
-        // A function that has returned may have left anything. Looks find functions that run.
-        let in_memory = parts.iter().filter(|_| !is_watched);
-        let codes = codes.chain(in_memory.filter_map(|part| Some(part.in_memory?.code)));
+        let codes = codes.chain(parts.iter().filter_map(|part| Some(part.in_memory?.code)));
         let before = earlier.iter().flat_map(|look| &look.segments);
         let before = before.flat_map(|segment| &segment.frames);
         let codes = codes.chain(before.map(|frame| frame.code));
