@@ -119,6 +119,7 @@ impl CodeCache {
             pcs: None,
             chains: FxHashMap::default(),
         };
+        self.recent.add(blob.start);
         self.known.insert(blob.start, known);
         Ok(Some(blob))
     }
@@ -266,8 +267,8 @@ impl Default for Recent {
 impl Recent {
     /// Adds an address. It replaces another one.
     pub(super) fn add(&mut self, address: u64) {
-        // Objects have different sizes, so all bits count.
-        let mixed = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        // Objects have different sizes. The upper bits of the product depend on all bits.
+        let mixed = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
         if let Some(place) = self.0.get_mut(mixed % MAX_TOGETHER) {
             *place = address;
         }

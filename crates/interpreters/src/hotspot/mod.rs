@@ -311,8 +311,8 @@ impl HotSpotProcess {
         time: u64,
         names: &mut dyn Names,
     ) -> Result<Option<u64>> {
+        self.recent.add(method);
         if let Some(named) = self.named.get_mut(&method) {
-            self.recent.add(method);
             if is_fresh(named.proven, time) {
                 return Ok(named.address);
             }

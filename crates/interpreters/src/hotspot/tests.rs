@@ -320,10 +320,8 @@ struct Session {
 }
 
 fn session() -> Session {
-    Session {
-        hotspot: reader(),
-        names: KnownNames::default(),
-    }
+    let (hotspot, names) = (reader(), KnownNames::default());
+    Session { hotspot, names }
 }
 
 fn reader() -> HotSpotProcess {

@@ -108,7 +108,8 @@ impl Learned {
     /// Counts an attempt to observe the location at a site.
     pub(super) fn count_attempt(&mut self, site: Site) {
         if self.sites.len() < MAX_SITES || self.sites.contains_key(&site) {
-            self.sites.entry(site).or_default().attempts += 1;
+            let votes = self.sites.entry(site).or_default();
+            votes.attempts = votes.attempts.saturating_add(1);
         }
     }
 
