@@ -171,6 +171,13 @@ impl Heap {
         sorted(&sums)
     }
 
+    /// Returns the requested bytes in use, of running processes, and of ended ones that had not
+    /// released them.
+    pub fn in_use(&self) -> f64 {
+        let left = self.left.values().map(|sum| sum.bytes).sum::<f64>();
+        self.live.bytes + left
+    }
+
     /// Returns the allocations in use by stack when most bytes were, sorted.
     pub fn at_peak(&self) -> Vec<(StackId, Estimate)> {
         sorted(&self.peak.sums)

@@ -38,6 +38,7 @@
 //! | `windows` | owners of pages without a fault of their own |
 //! | `look` | [`Look`]: resident pages at one moment |
 //! | `kinds` | kinds of mappings, by name |
+//! | `history` | [`History`]: memory over time, as changes between snapshots |
 //! | `coverage` | [`Coverage`]: how much of the memory has known causes |
 //! | `sampled` | [`Sampling`]: what a sampled allocation stands for |
 //! | `heap` | [`Heap`]: sampled allocations of all processes, by stack |
@@ -45,6 +46,7 @@
 
 mod coverage;
 mod heap;
+mod history;
 mod kinds;
 mod ledger;
 mod look;
@@ -56,6 +58,7 @@ mod windows;
 
 pub use coverage::Coverage;
 pub use heap::Heap;
+pub use history::{History, Step};
 pub use kinds::KindId;
 pub use ledger::{Ledger, Share};
 pub use look::{Look, Region};
@@ -65,6 +68,17 @@ pub use sampled::{Estimate, Sampling};
 /// Prefix of the names of frames for memory in a recording: kinds of mappings, and memory without a
 /// stack. It tells them from functions of generated code.
 pub const FRAME_PREFIX: &str = "mem::";
+
+/// Names of frames for memory that a recorder numbers first, in this order. So readers know them in
+/// a recording without the names.
+pub const FIRST_FRAMES: [&str; 6] = [
+    "mem::[anon]",
+    "mem::[heap]",
+    "mem::[stack]",
+    "mem::[shared memory]",
+    "mem::[no fault seen]",
+    "mem::[resident before recording]",
+];
 
 /// Number of a stack, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -16,6 +16,7 @@
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records for existing processes and for the kernel |
 //! | `memory` | [`MemoryUse`]: page faults to samples of resident memory |
+//! | `summed` | samples that stand for many page faults or allocations |
 //! | `offcpu` | [`ThreadTime`]: context switches to wait samples |
 //! | `backlog` | detects that the writer thread is behind |
 //! | `limits` | [`Limit`]: limits on the recorder's own cost |
@@ -57,6 +58,7 @@ pub mod recording;
 pub mod replay;
 mod run_delay;
 pub mod summary;
+mod summed;
 pub mod synthesize;
 pub mod throttling;
 mod trace;

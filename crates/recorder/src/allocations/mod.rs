@@ -19,31 +19,37 @@ use std::io;
 use std::sync::Arc;
 
 use rprof_jit::InterpretedNames;
-use rprof_memory::{Estimate, Heap, Requests, Sampling, StackId};
+use rprof_memory::{Estimate, Heap, History, Requests, Sampling, StackId};
 use rprof_preload::Hit;
-use rprof_records::{
-    Attr, ContextMarker, Endian, Misc, ProcessEvent, RecordType, Sample, SampleFields, SampleLayout,
-};
-use rprof_sampler::Stream;
-use rustc_hash::FxHashSet;
+use rprof_records::{Attr, Misc, ProcessEvent, SampleFields};
 
-use crate::described::made_up_id;
 use crate::distinct_stacks::DistinctStacks;
-use crate::output::{RotatingOutput, interpreted};
+use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
+use crate::summed::{OVER_TIME, SummedSamples, event_of};
 use programs::Programs;
 
 /// Names of the events in the file: bytes in use at the end, at the peak, and ever requested; then
-/// the number of allocations in use at the end, and ever made. Readers show the first by default.
-pub(crate) const EVENTS: [&str; 5] = [
+/// the number of allocations in use at the end, and ever made; then bytes in use over time. Readers
+/// show the first by default.
+pub(crate) const EVENTS: [&str; 7] = [
     "heap-memory",
     "peak-heap-memory",
     "allocated-memory",
     "heap-objects",
     "allocated-objects",
+    OVER_TIME[0],
+    OVER_TIME[1],
 ];
+
+/// Index of the first event of memory over time.
+const FIRST_OVER_TIME: usize = 5;
+
+/// Minimum time between two checks whether a snapshot is due, in nanoseconds. A check sums up the
+/// stacks of ended processes.
+const BETWEEN_CHECKS: u64 = 5_000_000;
 
 /// Results of a recording of allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,14 +71,14 @@ pub(crate) struct Allocations {
     stacks: DistinctStacks,
     programs: Programs,
     mean: u64,
-    /// Layout of the samples after unwinding.
-    layout: SampleLayout,
-    ids: FxHashSet<u64>,
-    any_id: u64,
-    names: InterpretedNames,
-    layouts: Arc<Layouts>,
-    /// Processes with a mapping record for named frames.
-    announced: FxHashSet<i32>,
+    /// The hits, and the samples in their place.
+    summed: SummedSamples,
+    /// Bytes in use at the last snapshot.
+    history: History<StackId>,
+    /// Time of the last record.
+    last: u64,
+    /// Time from which a snapshot may be due.
+    next_check: u64,
 }
 
 impl Allocations {
@@ -90,12 +96,10 @@ impl Allocations {
             stacks: DistinctStacks::new(names),
             programs: Programs::default(),
             mean,
-            layout: SampleLayout::new(attr, Endian::NATIVE),
-            ids: ids.iter().copied().collect(),
-            any_id: ids.first().copied().unwrap_or(0),
-            names: names.clone(),
-            layouts: Arc::clone(layouts),
-            announced: FxHashSet::default(),
+            summed: SummedSamples::of(ids, attr, names, layouts),
+            history: History::default(),
+            last: 0,
+            next_check: 0,
         }
     }
 
@@ -106,8 +110,10 @@ impl Allocations {
         event: Option<&ProcessEvent<'_>>,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
+        self.last = self.last.max(released.time);
         if let Some(pid) = self.handle_hit(released) {
-            return self.announce(pid, released, output);
+            self.summed.announce(pid, released, output)?;
+            return self.write_snapshot_if_due(output);
         }
         if let Some(event) = event {
             self.handle_process(event);
@@ -117,12 +123,7 @@ impl Allocations {
 
     /// Handles a hit, and returns its process; `None` for other records.
     fn handle_hit(&mut self, released: &Released<'_>) -> Option<i32> {
-        if released.stream != Stream::Samples {
-            return None;
-        }
-        let raw = (released.raw()).filter(|raw| raw.kind == RecordType::SAMPLE)?;
-        let sample = Sample::parse(raw.body, &self.layout).ok()?;
-        sample.id().filter(|id| self.ids.contains(id))?;
+        let (misc, sample) = self.summed.sample(released)?;
         let pid = sample.pid()?;
         let registers = sample.regs_user();
         match Hit::decode(|number| registers.and_then(|all| all.get(number))) {
@@ -133,9 +134,7 @@ impl Allocations {
                 is_followed,
             }) => {
                 let is_library = |address| self.programs.is_library(pid, address);
-                let stack = self
-                    .stacks
-                    .intern(&sample, raw.misc, released.time, is_library);
+                let stack = (self.stacks).intern(&sample, misc, released.time, is_library);
                 (self.heap).allocate(pid, number, bytes, stack, is_followed);
             }
             Some(Hit::Freed { number }) => self.heap.free(pid, number),
@@ -149,7 +148,7 @@ impl Allocations {
         match event {
             ProcessEvent::Executed { pid, .. } => {
                 self.heap.execute(*pid);
-                self.announced.remove(pid);
+                self.summed.execute(*pid);
             }
             ProcessEvent::Ended { pid, tid } if self.programs.end(*pid, *tid) => {
                 self.heap.end(*pid);
@@ -158,17 +157,36 @@ impl Allocations {
         }
     }
 
-    /// Writes the mapping of named frames before the first hit of a process, and after its exec.
-    fn announce(
-        &mut self,
-        pid: i32,
-        released: &Released<'_>,
-        output: &mut RotatingOutput,
-    ) -> io::Result<()> {
-        match self.announced.insert(pid) {
-            true => interpreted::announce(pid, released, &self.layouts, output),
+    fn write_snapshot_if_due(&mut self, output: &mut RotatingOutput) -> io::Result<()> {
+        if self.last < self.next_check {
+            return Ok(());
+        }
+        self.next_check = self.last.saturating_add(BETWEEN_CHECKS);
+        match self.history.is_due(self.last, self.heap.in_use() as u64) {
+            true => self.write_snapshot(output),
             false => Ok(()),
         }
+    }
+
+    /// Writes the changes of the bytes in use since the last snapshot.
+    fn write_snapshot(&mut self, output: &mut RotatingOutput) -> io::Result<()> {
+        let now = (self.heap.at_end().into_iter())
+            .map(|(stack, sum)| (stack, sum.bytes.round() as u64))
+            .collect();
+        let stacks = &self.stacks;
+        let time_of = |stack: &StackId| stacks.get(*stack).map_or(0, |known| known.time);
+        for step in self.history.take(self.last, now, time_of) {
+            let event = event_of(&step, FIRST_OVER_TIME);
+            if let Some(fields) = self.fields(step.key, step.amount) {
+                let fields = SampleFields {
+                    time: step.since,
+                    addr: self.last,
+                    ..fields
+                };
+                self.summed.put(event, Misc::USER, fields, output)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the samples of all events.
@@ -176,6 +194,7 @@ impl Allocations {
     /// # Errors
     /// Errors of writing.
     pub(crate) fn finish(&mut self, output: &mut RotatingOutput) -> io::Result<Allocated> {
+        self.write_snapshot(output)?;
         let (end, peak, ever) = (self.heap.at_end(), self.heap.at_peak(), self.heap.ever());
         for (event, sums) in [&end, &peak, &ever].into_iter().enumerate() {
             for (stack, sum) in sums {
@@ -218,29 +237,17 @@ impl Allocations {
         amount: f64,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
-        let Some(stack) = self.stacks.get(stack) else {
-            return Ok(());
-        };
-        let mut fields = SampleFields {
-            id: match event {
-                0 => self.any_id,
-                _ => made_up_id(event),
-            },
-            period: amount.round() as u64,
-            ..DistinctStacks::fields(stack)
-        };
-        let is_marker = |address: &&u64| ContextMarker::is_marker(**address);
-        let leaf = fields.callchain.iter().find(|address| !is_marker(address));
-        fields.ip = leaf.copied().unwrap_or(fields.ip);
-        self.names.mark_used(stack.pid, &fields.callchain);
-        let mut bytes = Vec::new();
-        (fields.encode(Misc::USER, &self.layout, &mut bytes)).map_err(io::Error::other)?;
-        let released = Released {
-            time: fields.time,
-            cpu: fields.cpu,
-            stream: Stream::Samples,
-            bytes: &bytes,
-        };
-        output.put(&released, None)
+        match self.fields(stack, amount.round() as u64) {
+            Some(fields) => self.summed.put(event, Misc::USER, fields, output),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the sample for an amount of one stack.
+    fn fields(&self, stack: StackId, period: u64) -> Option<SampleFields> {
+        Some(SampleFields {
+            period,
+            ..DistinctStacks::fields(self.stacks.get(stack)?)
+        })
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! Faults are not written one by one. At the end of the recording, each stack becomes one sample of
 //! each [moment](samples::EVENTS), and its period is a number of bytes. So readers only sum
-//! periods. The outermost frame of such a sample is the kind of mapping.
+//! periods. The outermost frame of such a sample is the kind of mapping. Meanwhile, snapshots are
+//! written as changes: bytes that a stack gained, or gave back, since the last snapshot.
 //!
 //! A look takes milliseconds, and faults continue meanwhile. The ledger takes it as of the moment
 //! when it began, so [`Memory`] holds back all later events until the look is complete. It also waits
@@ -40,22 +41,24 @@ use std::time::Duration;
 
 use rprof_jit::InterpretedNames;
 use rprof_launch::{Child, Target};
-use rprof_memory::{Coverage, Ledger, Owner, Share};
-use rprof_records::{Attr, Endian, ProcessEvent, RecordType, Sample, SampleLayout};
-use rprof_sampler::{Session, Stream};
+use rprof_memory::{Coverage, FIRST_FRAMES, History, Ledger, Owner, Share, Step};
+use rprof_records::{Attr, ProcessEvent};
+use rprof_sampler::Session;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::distinct_stacks::DistinctStacks;
-use crate::output::{RotatingOutput, interpreted};
+use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
+use crate::summed::SummedSamples;
 pub(crate) use events::Change;
 use events::Event;
 pub use figures::MemoryUse;
 pub(crate) use looks::Looks;
 use reader::Reading;
 pub(crate) use samples::EVENTS;
+use samples::ShareKey;
 
 /// Maximum number of events that wait for a look, some 100 MiB. Beyond it rprof gives up the look.
 const MAX_WAITING: usize = 2 << 20;
@@ -83,13 +86,9 @@ struct LastLook {
 pub(crate) struct Memory {
     ledger: Ledger,
     stacks: DistinctStacks,
-    /// Layout of the faults after unwinding.
-    layout: SampleLayout,
-    ids: FxHashSet<u64>,
-    any_id: u64,
+    /// The faults, and the samples in their place.
+    summed: SummedSamples,
     looks: Arc<Looks>,
-    layouts: Arc<Layouts>,
-    names: InterpretedNames,
     /// Events after the beginning of a look that is not complete.
     waiting: VecDeque<Event>,
     /// The command, or the attached processes, that have not ended.
@@ -98,13 +97,15 @@ pub(crate) struct Memory {
     unseen: FxHashSet<i32>,
     threads: FxHashMap<i32, FxHashSet<i32>>,
     born: FxHashMap<i32, u64>,
-    /// Processes with a mapping record for named frames.
-    announced: FxHashSet<i32>,
     /// Last look at each process.
     looked: FxHashMap<i32, LastLook>,
     /// Processes without the coverage of their last look.
     uncovered: Vec<i32>,
     peak: Moment,
+    /// Resident pages at the last snapshot.
+    history: History<ShareKey>,
+    /// Changes that are not written yet, with the times of their snapshots.
+    steps: Vec<(u64, Step<ShareKey>)>,
     /// State when the last target ended.
     end: Option<Moment>,
     faults: u64,
@@ -134,24 +135,24 @@ impl Memory {
             page_bytes,
             targets.iter().copied(),
         ));
+        for name in FIRST_FRAMES {
+            let _ = names.address_of(name);
+        }
         Memory {
             ledger: Ledger::new(page_bytes),
             stacks: DistinctStacks::new(names),
-            layout: SampleLayout::new(attr, Endian::NATIVE),
-            ids: ids.iter().copied().collect(),
-            any_id: ids.first().copied().unwrap_or(0),
+            summed: SummedSamples::of(ids, attr, names, layouts),
             looks,
-            layouts: Arc::clone(layouts),
-            names: names.clone(),
             waiting: VecDeque::new(),
             targets,
             unseen: attached,
             threads: FxHashMap::default(),
             born: FxHashMap::default(),
-            announced: FxHashSet::default(),
             looked: FxHashMap::default(),
             uncovered: Vec::new(),
             peak: Moment::default(),
+            history: History::default(),
+            steps: Vec::new(),
             end: None,
             faults: 0,
             taken_looks: 0,
@@ -173,7 +174,7 @@ impl Memory {
         self.last = self.last.max(released.time);
         let (change, is_fault) = match self.fault(released) {
             Some((pid, change)) => {
-                self.announce(pid, released, output)?;
+                self.summed.announce(pid, released, output)?;
                 (Some(change), true)
             }
             None => (event.and_then(Change::of), false),
@@ -200,36 +201,16 @@ impl Memory {
 
     /// Returns the process and the event of a page fault's sample.
     fn fault(&mut self, released: &Released<'_>) -> Option<(i32, Change)> {
-        if released.stream != Stream::Samples {
-            return None;
-        }
-        let raw = released
-            .raw()
-            .filter(|raw| raw.kind == RecordType::SAMPLE)?;
-        let sample = Sample::parse(raw.body, &self.layout).ok()?;
-        sample.id().filter(|id| self.ids.contains(id))?;
+        let (misc, sample) = self.summed.sample(released)?;
         let (pid, address) = (sample.pid()?, sample.addr()?);
         self.faults += 1;
-        let stack = (self.stacks).intern(&sample, raw.misc, released.time, |_| false);
+        let stack = (self.stacks).intern(&sample, misc, released.time, |_| false);
         let change = Change::Fault {
             pid,
             address,
             stack,
         };
         Some((pid, change))
-    }
-
-    /// Writes the mapping of named frames before the first fault of a process, and after its exec.
-    fn announce(
-        &mut self,
-        pid: i32,
-        released: &Released<'_>,
-        output: &mut RotatingOutput,
-    ) -> io::Result<()> {
-        match self.announced.insert(pid) {
-            true => interpreted::announce(pid, released, &self.layouts, output),
-            false => Ok(()),
-        }
     }
 
     /// Applies looks that are complete, and the events that waited for them. All records before
@@ -282,6 +263,7 @@ impl Memory {
         self.looked.insert(pid, look);
         self.uncovered.push(pid);
         self.note_peak(time);
+        self.take_snapshot(time);
     }
 
     /// Compares the looks that ended before `now` with the ledger, which has all faults until then.
@@ -340,6 +322,10 @@ impl Memory {
         if !self.uncovered.is_empty() {
             self.cover(time);
         }
+        // Looks take snapshots; without permission for looks, faults do.
+        if self.history.is_late(time) {
+            self.take_snapshot(time);
+        }
         match change {
             Change::Fault {
                 pid,
@@ -359,7 +345,7 @@ impl Memory {
                 self.threads.insert(pid, FxHashSet::from_iter([pid]));
                 self.unseen.remove(&pid);
                 self.ledger.end(pid);
-                self.announced.remove(&pid);
+                self.summed.execute(pid);
                 self.looked.remove(&pid);
                 self.looks.watch(pid);
             }
@@ -378,7 +364,9 @@ impl Memory {
     fn end_process(&mut self, pid: i32, time: u64) {
         self.threads.remove(&pid);
         if self.targets.remove(&pid) && self.targets.is_empty() {
-            self.end = Some(self.moment(time));
+            let end = self.moment(time);
+            self.take_snapshot_of(&end.shares, time);
+            self.end = Some(end);
         }
         self.note_peak(time);
         self.ledger.end(pid);
@@ -395,7 +383,15 @@ impl Memory {
         self.take_looks(u64::MAX);
         let last = self.last;
         self.note_peak(last);
-        let end = self.end.take().unwrap_or_else(|| self.moment(last));
+        let end = match self.end.take() {
+            Some(end) => end,
+            None => {
+                let end = self.moment(last);
+                self.take_snapshot_of(&end.shares, last);
+                end
+            }
+        };
+        self.write_steps(output)?;
         let peak = std::mem::take(&mut self.peak);
         let touched = self.ledger.touched();
         let moments = [&end.shares, &peak.shares, &touched];

@@ -274,6 +274,7 @@ impl Writer {
         }
         if let Some(memory) = memory {
             memory.take_looks(reached);
+            memory.write_steps(output)?;
         }
         output.reached(reached)
     }
