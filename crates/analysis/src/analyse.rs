@@ -9,6 +9,7 @@ use crate::assemble::assemble;
 use crate::caches::canonical::may_want_bounds;
 use crate::code::CodeImages;
 use crate::latency::{LatencyOptions, Timelines};
+use crate::memory_over_time::OverTime;
 use crate::options::{Options, PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
@@ -51,6 +52,7 @@ pub fn analyse_with_code<'a>(
             false => vec![WAITS.to_owned()],
         };
     }
+    let over_time = OverTime::choose(data, &mut options);
     let options = &options;
     let n = options.thread_count();
     let pass = PassOptions {
@@ -104,6 +106,7 @@ pub fn analyse_with_code<'a>(
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));
+    over_time.settle(&mut profile);
     profile.name_waits();
     if folds_idle {
         profile.fold_idle();

@@ -110,7 +110,7 @@ impl<'a> Runtimes<'a> {
         processes: JitProcesses,
         memory: &MemoryBudget,
     ) -> Runtimes<'a> {
-        let embedded = data.features().embedded_files().unwrap_or_default();
+        let embedded = crate::memory_over_time::embedded_files(data, processes.iter());
         let mut by_pid: FxHashMap<i32, OnceLock<Tables>> = FxHashMap::default();
         for file in &embedded {
             if [EmbeddedKind::PERF_MAP, EmbeddedKind::JITDUMP].contains(&file.kind) {

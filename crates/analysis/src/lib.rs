@@ -67,7 +67,7 @@
 //
 // Shared modules: latency (weights by the number of running threads), location, groups, options, stack_end, comms, caches (of the sample pass),
 // group_reads, jit (names and unwind information of JIT code), unwind (stack dumps),
-// image_lookup (finds the image of a region on this machine).
+// image_lookup (finds the image of a region on this machine), memory_over_time (snapshots of memory).
 
 mod analyse;
 mod assemble;
@@ -84,6 +84,7 @@ mod latency;
 mod live;
 mod location;
 mod machine;
+mod memory_over_time;
 mod options;
 mod sample_pass;
 pub mod samples;
@@ -98,6 +99,6 @@ pub use analyse::{analyse, analyse_with_code};
 pub use code::{CodeImages, ObjectCode};
 pub use latency::tells_latency;
 pub use live::{LiveAnalysis, LiveView, LiveWriter, Moment, Span};
-pub use options::{Options, WaitOptions};
+pub use options::{MemoryOptions, MemoryTime, Options, WaitOptions};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
 pub use sideband_pass::{EventTally, Index, UnknownRecords};

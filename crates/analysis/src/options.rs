@@ -36,11 +36,51 @@ pub struct Options {
     pub latency: bool,
     /// Treatment of wait samples.
     pub waits: WaitOptions,
+    /// Treatment of memory over time, in recordings of memory.
+    pub memory: MemoryOptions,
     /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if it
     /// has some. Callers in other objects get functions from symbol tables.
     pub details_of_filter: bool,
     /// Number of threads; 0 for one per core.
     pub threads: usize,
+}
+
+/// Treatment of memory over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum MemoryOptions {
+    /// Leave it out: the recording's own moments are its events.
+    #[default]
+    Moments,
+    /// Show memory in use at a time, as the event of memory at the end. With two times, only
+    /// memory that was gained after the first one and is still in use at the second.
+    At(Option<MemoryTime>, MemoryTime),
+    /// Show memory at the end, with all changes in [columns](Options::columns): see
+    /// [`Profile::settle_memory`](rprof_profile::Profile::settle_memory).
+    OverTime,
+}
+
+/// Time in a recording of memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MemoryTime {
+    /// Nanoseconds after the first snapshot, which is taken when the recording starts.
+    AfterStart(u64),
+    /// Nanoseconds before the last snapshot, which is taken at the end.
+    BeforeEnd(u64),
+    /// Share of the time between these two, from 0 to 1.
+    Share(f64),
+}
+
+impl MemoryTime {
+    /// Returns the time of the recording's clock, from the times of the first and last snapshot.
+    pub(crate) fn resolve(self, (first, last): (u64, u64)) -> u64 {
+        match self {
+            MemoryTime::AfterStart(after) => first.saturating_add(after),
+            MemoryTime::BeforeEnd(before) => last.saturating_sub(before),
+            MemoryTime::Share(share) => {
+                first.saturating_add((last.saturating_sub(first) as f64 * share) as u64)
+            }
+        }
+    }
 }
 
 /// Treatment of wait samples.

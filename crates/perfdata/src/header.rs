@@ -8,7 +8,6 @@ use rprof_records::{Attr, Endian, RawBytes};
 
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::features::rprof_notes::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -145,7 +144,7 @@ impl FileHeader {
             ),
         };
         // Unfinished files of rprof contain a note.
-        if (features.rprof_notes().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
+        if features.is_unfinished() {
             warnings.push(
                 "the recorder did not finish this file: final data such as build-ids is missing, \
                  and the last records may be missing"

@@ -30,6 +30,12 @@ pub const HEAP_OBJECTS: &str = "heap-objects";
 /// Name of the event of all allocations, which counts them.
 pub const ALLOCATED_OBJECTS: &str = "allocated-objects";
 
+/// Name of the event of bytes that became part of the memory in use between two snapshots.
+pub const GROWTH: &str = "memory-growth";
+
+/// Name of the event of bytes that left the memory in use between two snapshots.
+pub const RELEASE: &str = "memory-release";
+
 /// End of the name of an event whose samples weigh their latency: `cpu-clock:latency`.
 const LATENCY: &str = ":latency";
 
@@ -52,8 +58,14 @@ pub(crate) fn without_latency(event: &str) -> &str {
 pub fn is_of_memory(event: &str) -> bool {
     matches!(
         event.split(':').next(),
-        Some(RESIDENT | PEAK | TOUCHED | HEAP | HEAP_PEAK | ALLOCATED)
+        Some(RESIDENT | PEAK | TOUCHED | HEAP | HEAP_PEAK | ALLOCATED | GROWTH | RELEASE)
     )
+}
+
+/// Returns true for events of memory over time: [`GROWTH`] and [`RELEASE`]. Their samples have the
+/// time of their snapshot as address. Their own time is one when their code was mapped.
+pub fn is_of_memory_over_time(event: &str) -> bool {
+    matches!(event, GROWTH | RELEASE)
 }
 
 /// Sample types in pprof profiles.

@@ -6,6 +6,7 @@
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
 use rprof_perfdata::Event;
+use rprof_profile::memory::is_of_memory_over_time;
 use rprof_profile::waits::WAITS;
 
 use crate::sample_pass::branch_stack::has_branch_calls;
@@ -48,7 +49,7 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 
 impl FixedLayoutParser {
     /// Returns `None` if samples have other variable-size fields, the other byte order or deferred
-    /// callchains, or are waits with a waker.
+    /// callchains, are waits with a waker, or memory over time.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
@@ -58,6 +59,7 @@ impl FixedLayoutParser {
         if layout.endian() != Endian::NATIVE
             || !known.contains(fields)
             || is_of_waits && fields.contains(SampleType::ADDR)
+            || is_of_memory_over_time(&event.name)
             || has_branch_calls(&event.attr)
             || event.attr.flags.contains(AttrFlags::DEFER_CALLCHAIN)
         {

@@ -25,6 +25,7 @@ use crate::stack_end::StackEnd;
 use crate::unwind::{Stacks, Unwinding, has_dumps};
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
+use rprof_profile::memory::is_of_memory_over_time;
 use rprof_profile::waits::WAITS;
 
 pub(crate) struct Shared<'a> {
@@ -194,6 +195,11 @@ impl<'a> Worker<'a> {
             Tid(tid),
             time,
         );
+        // The snapshot's time, when the sample's own time tells which code was mapped.
+        let shown_time = match is_of_memory_over_time(&described.name) {
+            true => sample.addr(),
+            false => sample.time(),
+        };
         if shared.filter.is_by_sample() {
             let name = match tid {
                 0 => Some(IDLE.as_bytes()),
@@ -203,7 +209,7 @@ impl<'a> Worker<'a> {
                 pid: sample.pid(),
                 tid: sample.tid(),
                 cpu: sample.cpu(),
-                time: sample.time(),
+                time: shown_time,
                 comm: name,
             };
             if !shared.filter.wants_origin(&origin) {
@@ -215,7 +221,7 @@ impl<'a> Worker<'a> {
 
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
-        self.at_time(sample.time(), if is_wait { period } else { 0 });
+        self.at_time(shown_time, if is_wait { period } else { 0 });
         let is_awake = || sample.addr().map(WaitEnd::from_addr) == Some(WaitEnd::Awake);
         let wait = is_wait.then(|| WaitMoment {
             length: period,
@@ -256,7 +262,7 @@ impl<'a> Worker<'a> {
             };
             let weight = self.weight(event, share, period);
             let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
-            let row = CompactRow::new(sample.time(), sample.cpu(), weight);
+            let row = CompactRow::new(shown_time, sample.cpu(), weight);
             return self.enqueue(one, row, pending);
         }
 
@@ -322,7 +328,7 @@ impl<'a> Worker<'a> {
                 self.out.rows.push(*row);
             }
             if shared.pass.rows == SampleRows::Compact {
-                let row = CompactRow::new(sample.time(), sample.cpu(), weight);
+                let row = CompactRow::new(shown_time, sample.cpu(), weight);
                 self.rows.push_counted(row, id);
             }
         }

@@ -19,6 +19,12 @@ impl FeatureSections {
         pairs(&mut section)
     }
 
+    /// Returns true for a recording of rprof that its recorder did not finish.
+    pub fn is_unfinished(&self) -> bool {
+        let notes = self.rprof_notes().unwrap_or_default();
+        notes.iter().any(|(key, _)| key == UNFINISHED)
+    }
+
     /// Sets rprof's private key-value pairs, such as `lost.cpu3` and `17`. Neither may contain a
     /// NUL. perf skips the section, and its record in pipe mode.
     pub fn insert_rprof_notes(&mut self, notes: &[(String, String)]) {
