@@ -161,6 +161,70 @@ fn peak_and_all_touched_memory_are_moments_of_their_own() {
 }
 
 #[test]
+fn memory_at_a_time_has_what_was_given_back_later() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    record(&here, &["peak"]);
+    let rise = |when: &str| bytes(&memory(&here, when), "[anon]", "rise");
+    // The fixture keeps 64 MiB for 1.5 s, then gives them back, and touches others.
+    let times: Vec<String> = (0..50).map(|n| format!("{}%", 2 * n)).collect();
+    let high = times
+        .iter()
+        .max_by_key(|time| rise(&format!("--at {time}")));
+    let high = high.expect("times");
+    assert_near("while it was resident", rise(&format!("--at {high}")), 64);
+    let late = bytes(
+        &memory(&here, &format!("--at {high}")),
+        "[anon]",
+        "touch_late",
+    );
+    assert_eq!(late, 0, "it was touched after {high}");
+    let end = memory(&here, "--at end");
+    assert_eq!(memory(&here, "--at 100%"), end);
+    let between = memory(&here, &format!("--at {high},100%"));
+    assert_near("later", bytes(&between, "[anon]", "touch_late"), 16);
+    assert_eq!(bytes(&between, "[anon]", "rise"), 0);
+    let diff = here
+        .rprof("diff")
+        .arg(format!("--at=0%,{high}"))
+        .run()
+        .out();
+    let verdict = diff.lines().next().unwrap_or_default();
+    assert!(
+        verdict.contains("GREW: memory") && verdict.contains("rise"),
+        "{verdict}"
+    );
+    here.rprof("diff --at=5s").run().exits(1);
+    here.rprof("report --at=soon").run().exits(2);
+}
+
+#[test]
+fn a_killed_recorder_leaves_the_memory_of_its_last_snapshot() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let recorder = here.rprof("record --memory --").arg(c("memory.c"));
+    let mut recorder = recorder.words("malloc").start();
+    let resident = resident_in(&recorder.line());
+    let is_there = || {
+        let run = here.rprof("collapse -q").run();
+        all(&folded(&run)).abs_diff(resident) * 100 <= resident
+    };
+    wait_until("a snapshot is in the file", is_there);
+    recorder.signal(Signal::KILL);
+    recorder.end();
+    let stacks = memory(&here, "");
+    assert_equal(all(&stacks), resident);
+    let of_malloc =
+        |stack: &&String| stack.ends_with(";use_malloc") || stack.contains(";use_malloc;");
+    let found: u64 = stacks
+        .keys()
+        .filter(of_malloc)
+        .filter_map(|stack| stacks.get(stack))
+        .sum();
+    assert_near("malloc", found, 32);
+}
+
+#[test]
 fn pprof_has_the_sample_types_of_heap_profiles() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();

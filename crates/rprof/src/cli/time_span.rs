@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use rprof_analysis::MemoryTime;
+
 /// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moment {
@@ -41,6 +43,28 @@ impl TimeSpan {
         match is_backward {
             true => Err("TO is before FROM".into()),
             false => Ok(span),
+        }
+    }
+
+    /// Parses a time of a recording of memory, or `FROM,TO`. A bare number of seconds counts from
+    /// the start.
+    pub(super) fn memory_times(text: &str) -> Result<(Option<MemoryTime>, MemoryTime), String> {
+        let at = |moment| match moment {
+            Moment::Clock(after) | Moment::AfterStart(after) => MemoryTime::AfterStart(after),
+            Moment::BeforeEnd(before) => MemoryTime::BeforeEnd(before),
+            Moment::Share(share) => MemoryTime::Share(share),
+        };
+        let expected = "expected end, peak, ever, a time such as 10s or 50%, or FROM,TO";
+        if text.contains(',') {
+            let span = TimeSpan::parse(text)?;
+            return match (span.from, span.to) {
+                (Some(from), Some(to)) => Ok((Some(at(from)), at(to))),
+                _ => Err(expected.into()),
+            };
+        }
+        match moment(text) {
+            Ok(Some(time)) => Ok((None, at(time))),
+            _ => Err(expected.into()),
         }
     }
 

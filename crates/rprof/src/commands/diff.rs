@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use rprof_analysis::Options;
+use rprof_analysis::{MemoryOptions, MemoryTime, Options};
 use rprof_export::diff::{DiffOptions, Environment, Hidden, SortBy, folded, svg, words};
 use rprof_export::svg::SvgOptions;
 use rprof_profile::compare::{
@@ -13,7 +13,8 @@ use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::{
-    DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
+    DiffArgs, DiffSort, FilterArgs, JudgingArgs, MemoryMoment, ScopeArg, ShownArgs, ToldArgs,
+    WaitArgs,
 };
 use crate::input::nothing_found;
 use crate::input::recordings::{
@@ -174,20 +175,26 @@ impl Request<'_> {
             Some(waits) => waits.choose(options)?,
             None => options,
         };
-        let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
+        let runs: Vec<(&PathBuf, Options)> = (sides.into_iter().enumerate())
+            .flat_map(|(side, paths)| paths.iter().map(move |path| (side, path)))
+            .map(|(side, path)| (path, of_side(side, &options)))
+            .collect();
         let threads = rprof_parallel::available();
-        let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
-            let of_each = some
-                .iter()
-                .map(|path| self.read_run(path, &options, &symbols));
+        let read = rprof_parallel::map_chunks(threads, &runs, 1, |some| {
+            let of_each =
+                (some.iter()).map(|(path, options)| self.read_run(path, options, &symbols));
             of_each.collect::<Vec<_>>()
         });
         symbols.finish();
         let mut read = read.into_iter().flatten();
         let mut found = [const { SideFiles::NONE }; N];
-        for (side, paths) in found.iter_mut().zip(sides) {
+        for (number, (side, paths)) in found.iter_mut().zip(sides).enumerate() {
             for (path, run) in paths.iter().zip(read.by_ref()) {
-                let (profile, machine) = run?;
+                let (mut profile, machine) = run?;
+                if let MemoryOptions::At(_, at) = of_side(number, &options).memory {
+                    let name = profile.source.as_mut_os_string();
+                    name.push(format!(" at {}", time_text(at)));
+                }
                 let path = std::slice::from_ref(path);
                 nothing_found::check(&profile, path, self.filter, &options.filter)?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
@@ -324,6 +331,29 @@ impl Request<'_> {
     }
 }
 
+/// Returns the options of a side. With two times of memory, the old side shows the first one, and
+/// the new side the second one.
+fn of_side(side: usize, options: &Options) -> Options {
+    let memory = match (options.memory, side) {
+        (MemoryOptions::At(Some(old), _), 0) => MemoryOptions::At(None, old),
+        (MemoryOptions::At(_, new), _) => MemoryOptions::At(None, new),
+        (other, _) => other,
+    };
+    Options {
+        memory,
+        ..options.clone()
+    }
+}
+
+fn time_text(time: MemoryTime) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    match time {
+        MemoryTime::AfterStart(after) => format!("{} s", seconds(after)),
+        MemoryTime::BeforeEnd(before) => format!("{} s before the end", seconds(before)),
+        MemoryTime::Share(share) => format!("{}%", share * 100.0),
+    }
+}
+
 fn rest(count: usize, why: Hidden) -> String {
     match (why, count) {
         (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
@@ -343,10 +373,18 @@ fn rest(count: usize, why: Hidden) -> String {
 const ROWS_ON_TERMINAL: usize = 30;
 
 fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
-    // As in perf, a single file is the old side.
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
     };
+    if let Some(MemoryMoment::Between(..)) = args.waits.memory.at
+        && args.base.is_empty()
+    {
+        // Two moments of one recording, unless there are two.
+        let old = or(&args.old_file, "perf.data");
+        let new = (args.new_file.clone()).map_or_else(|| old.clone(), |new| vec![new]);
+        return Ok([old, new]);
+    }
+    // As in perf, a single file is the old side.
     let [old, new] = match args.base.is_empty() {
         true => [
             or(&args.old_file, "perf.data.old"),

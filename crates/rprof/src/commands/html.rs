@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rprof_analysis::Options;
+use rprof_analysis::{MemoryOptions, Options};
 use rprof_export::html::{self, Baseline, HtmlOptions};
 use rprof_profile::{Keys, Profile};
 
@@ -48,6 +48,10 @@ fn options(args: &HtmlArgs) -> Options {
         inlined: true,
         by_thread: true,
         columns: !args.no_timeline,
+        memory: match args.no_timeline {
+            true => MemoryOptions::Moments,
+            false => MemoryOptions::OverTime,
+        },
         ..Options::default()
     }
 }

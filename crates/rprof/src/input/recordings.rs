@@ -11,7 +11,7 @@ use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
 use rprof_profile::language::FoldingRules;
-use rprof_profile::memory::is_of_memory;
+use rprof_profile::memory::{GROWTH, is_of_memory};
 use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
@@ -27,7 +27,7 @@ use crate::input::similar_names;
 use crate::wording::messages::{Failure, say};
 use crate::wording::recording_facts;
 use crate::wording::remedies;
-use crate::wording::remedies::FOR_MISSING_WAITS;
+use crate::wording::remedies::{FOR_MISSING_SNAPSHOTS, FOR_MISSING_WAITS};
 
 pub(crate) enum Input {
     Recording(Box<PerfData>),
@@ -358,9 +358,10 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
                 data.path().display(),
                 known.join(", ")
             );
-            let message = match name == WAITS {
-                true => format!("{message}; {FOR_MISSING_WAITS}"),
-                false => message,
+            let message = match &**name {
+                WAITS => format!("{message}; {FOR_MISSING_WAITS}"),
+                GROWTH => format!("{message}; {FOR_MISSING_SNAPSHOTS}"),
+                _ => message,
             };
             return Err(anyhow::anyhow!(message).into());
         }

@@ -3,12 +3,12 @@
 use std::io;
 
 use indicatif::HumanCount;
-use rprof_analysis::Options;
+use rprof_analysis::{MemoryOptions, Options};
 use rprof_events::Event;
 use rprof_export::amounts::bytes;
 use rprof_export::verdict::Finding;
 use rprof_profile::Profile;
-use rprof_profile::memory::{ALLOCATED, HEAP, HEAP_PEAK, PEAK, RESIDENT, TOUCHED};
+use rprof_profile::memory::{ALLOCATED, GROWTH, HEAP, HEAP_PEAK, PEAK, RELEASE, RESIDENT, TOUCHED};
 use rprof_recorder::MemoryUse;
 use rprof_records::{AttrFlags, SampleType};
 use rprof_sampler::SessionBuilder;
@@ -108,6 +108,14 @@ impl MemoryArgs {
             Some(MemoryMoment::End) => [RESIDENT, HEAP],
             Some(MemoryMoment::Peak) => [PEAK, HEAP_PEAK],
             Some(MemoryMoment::Ever) => [TOUCHED, ALLOCATED],
+            Some(MemoryMoment::At(at)) => {
+                options.memory = MemoryOptions::At(None, at);
+                [GROWTH, RELEASE]
+            }
+            Some(MemoryMoment::Between(from, to)) => {
+                options.memory = MemoryOptions::At(Some(from), to);
+                [GROWTH, RELEASE]
+            }
         };
         // A recording has one of the two: of resident or of requested memory.
         options.filter.events = events.map(str::to_owned).into();

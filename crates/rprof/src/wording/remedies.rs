@@ -13,6 +13,10 @@ use rprof_sampler::{Degradation, OpenError, SessionError};
 
 use crate::wording::object_remedies;
 
+/// Remedy for input without memory over time.
+pub(crate) const FOR_MISSING_SNAPSHOTS: &str =
+    "`rprof record --memory` and `--alloc` record memory over time";
+
 /// Remedy for input without waits.
 pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records them";
 
@@ -56,6 +60,9 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
             }
             None => return None,
         },
+        remedy @ Remedy::BreakpointsTaken => {
+            format!("{remedy}. For memory, `--memory` needs none")
+        }
         _ => return None,
     };
     Some(format!("{}. {remedy}", refused.what_failed()))
