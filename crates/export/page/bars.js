@@ -8,6 +8,9 @@ import { KINDS } from "./tree.js";
 import { copy } from "./dialogs.js";
 import { graphsOf, savePicture } from "./picture.js";
 
+const HINT = "drag over the time line to select a range, Ctrl+drag for a range to compare with; click a name to show it alone";
+const MEMORY_HINT = "memory in use over time; drag to select a range: the graph shows memory that was added in it and not given back in it; click a name to show it alone";
+
 /** @typedef {import("./main.js").Page} Page */
 /** @typedef {import("./state.js").State} State */
 
@@ -90,7 +93,7 @@ export function showBar(page) {
         (lanes) => page.change({ lanes }, false),
       ),
       ...timeInputs(page),
-      el("span", { class: "hint" }, "drag over the time line to select a range, Ctrl+drag for a range to compare with; click a name to show it alone"),
+      el("span", { class: "hint" }, profile.rows.memory === figures.event ? MEMORY_HINT : HINT),
     );
   }
 }

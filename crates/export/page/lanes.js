@@ -47,9 +47,11 @@ export function lanesOf(profile, rows, by, event) {
     of[i] = lane;
   }
   const column = isCpu ? rows.cpu : rows.task;
+  // The largest sum so far: memory may be given back.
+  const sums = new Float64Array(lanes.length);
   for (let i = 0; i < rows.n; i++) {
     const lane = of[column[i]];
-    if (lane >= 0 && rows.event[i] === event) lanes[lane].weight += rows.weight[i];
+    if (lane >= 0 && rows.event[i] === event) lanes[lane].weight = Math.max(lanes[lane].weight, (sums[lane] += rows.weight[i]));
   }
   const order = lanes.map((_, i) => i).filter((i) => lanes[i].weight > 0);
   if (isCpu) order.sort((a, b) => lanes[a].filters[0].id - lanes[b].filters[0].id);
@@ -97,5 +99,15 @@ export function sumsOf(rows, cells, count, { task, cpu, leaf }) {
     if (leaf !== null && leaf[rows.leaf[i]] === 0) continue;
     sums[cells[i]] += weight[i];
   }
+  return sums;
+}
+
+/**
+ * Adds to each cell the earlier cells of its lane: memory in use, from its changes.
+ * @param {Float64Array<ArrayBuffer>} sums sums by cell
+ * @param {number} columns cells of a lane
+ */
+export function inUse(sums, columns) {
+  for (let i = 0; i < sums.length; i++) if (i % columns) sums[i] += sums[i - 1];
   return sums;
 }

@@ -139,6 +139,8 @@ export class Page {
     const text = location.hash;
     if (this.written !== undefined && text.replace(/^#/, "") === this.written) return;
     this.state = stateOf(text);
+    // Memory belongs to processes.
+    if (this.profile.rows.memory !== undefined && !text.includes("lanes=")) this.state.lanes = "process";
     this.written = text.replace(/^#/, "");
     this.show();
   }

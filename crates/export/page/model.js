@@ -13,6 +13,7 @@ import { totalsOf } from "./tree.js";
  * @property {ArrayLike<number>} event
  * @property {ArrayLike<number>} weight
  * @property {ArrayLike<number>} samples
+ * @property {number} [memory] event of memory over time, whose weights are negative where memory was given back
  */
 
 /**
@@ -25,6 +26,25 @@ import { totalsOf } from "./tree.js";
  * @property {Uint8Array | null} cpu by number plus 1
  * @property {Uint8Array | null} leaf by leaf
  */
+
+/**
+ * Joins the two events of memory over time: gains and releases become one event with signed weights.
+ * @param {Rows} rows
+ * @param {{name: string}[]} events
+ */
+export function joinMemory(rows, events) {
+  const release = events.findIndex(({ name }) => name === "memory-release");
+  const memory = events.findIndex(({ name }) => name === "resident-memory" || name === "heap-memory");
+  if (memory < 0 || !Array.prototype.includes.call(rows.event, release)) return;
+  const weight = Float64Array.from(rows.weight);
+  const event = Uint32Array.from(rows.event);
+  const samples = Uint32Array.from(rows.samples);
+  for (let i = 0; i < rows.n; i++) {
+    if (event[i] !== release) continue;
+    [event[i], weight[i], samples[i]] = [memory, -weight[i], 0];
+  }
+  Object.assign(rows, { weight, event, samples, memory });
+}
 
 /**
  * First row at or after a time.
@@ -83,6 +103,8 @@ export function byLeaf(rows, leaves, choice, into = null) {
     if (cpu !== null && cpu[rows.cpu[i]] === 0) continue;
     sums[rows.leaf[i]] += amount[i];
   }
+  // A stack that gave back more than it gained in the range added nothing.
+  if (event === rows.memory) for (let i = 0; i < leaves; i++) if (sums[i] < 0) sums[i] = 0;
   if (leaf) for (let i = 0; i < leaves; i++) if (!leaf[i]) sums[i] = 0;
   return sums;
 }

@@ -138,14 +138,14 @@ export function underProcesses(tree, nodeOf, sides, groupOf, groups, first) {
       out.kind.push(KIND_THREAD);
       out.depth.push(1);
       // Samples without a stack.
-      sums.forEach((sum, side) => out.own[side].push(sum[0]));
+      sums.forEach((sum, side) => out.own[side].push(Math.max(0, sum[0])));
     }
     // Node numbers are in preorder.
     for (const node of Int32Array.from(nodes).sort()) {
       out.fn.push(tree.fn[node]);
       out.kind.push(tree.kind[node]);
       out.depth.push(tree.depth[node] + level);
-      sums.forEach((sum, side) => out.own[side].push(sum[node]));
+      sums.forEach((sum, side) => out.own[side].push(Math.max(0, sum[node])));
     }
     for (const sum of sums) {
       sum[0] = 0;

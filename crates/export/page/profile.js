@@ -1,6 +1,7 @@
 // The profile, decoded from the page's data blocks.
 
 import { bytesOfBase64, columnsOf, inflate } from "./decode.js";
+import { joinMemory } from "./model.js";
 import { calledOf } from "./processes.js";
 import { baseName, percentText, weightText } from "./text.js";
 import { outermost, treeOfSection } from "./tree.js";
@@ -97,6 +98,7 @@ export class Profile {
     };
     this.rows = rows;
     this.oldRows = oldRows;
+    for (const side of [rows, oldRows]) if (side) joinMemory(side, meta.events);
     /** Display names of threads and processes. */
     this.called = calledOf(this.tasks, oldRows ? [rows, oldRows] : [rows]);
     /** Distinct process names, and their index by task. */

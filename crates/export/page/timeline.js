@@ -2,11 +2,12 @@
 
 import { THEMES } from "./colors.js";
 import { el, fitCanvas, isDark } from "./dom.js";
-import { cellsOf, lanesOf, sumsOf } from "./lanes.js";
-import { countText, percentText } from "./text.js";
+import { cellsOf, inUse, lanesOf, sumsOf } from "./lanes.js";
+import { countText, percentText, weightText } from "./text.js";
 
-/** Heights of a lane and of the time axis. */
+/** Heights of a lane, of a lane of memory if there are few, and of the time axis. */
 const LANE = 22;
+const HIGH_LANE = 66;
 const AXIS = 16;
 const MAX_LANES = 10;
 const HEAT_ROWS = 50;
@@ -42,6 +43,7 @@ export class Timeline {
     /** Number of shown lanes, and rows of names. */
     this.count = 0;
     this.lines = 1;
+    this.lane = LANE;
     this.width = 0;
     this.height = 0;
     /** Inputs of the cells. */
@@ -64,8 +66,8 @@ export class Timeline {
     });
     canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
       if (!this.drag) {
-        const seconds = this.profile.seconds(this.tickAt(event)).toFixed(3);
-        canvas.title = [this.laneAt(event)?.name, `${seconds} s`].filter(Boolean).join(", ");
+        const tick = this.tickAt(event);
+        canvas.title = [this.laneAt(event)?.name, `${this.profile.seconds(tick).toFixed(3)} s`, this.inUseAt(event, tick)].filter(Boolean).join(", ");
         return;
       }
       this.drag.to = this.tickAt(event);
@@ -135,8 +137,26 @@ export class Timeline {
   /** @param {PointerEvent} event */
   laneAt(event) {
     if (!this.shown || this.shown.lanes === "heat" || !this.made) return null;
-    const lane = Math.floor(event.offsetY / LANE);
+    const lane = Math.floor(event.offsetY / this.lane);
     return lane < this.count ? this.made.lanes[lane] : null;
+  }
+
+  /** True if the lanes show memory in use. */
+  get isMemory() {
+    return this.profile.rows.memory !== undefined && this.shown?.event === this.profile.rows.memory;
+  }
+
+  /**
+   * Memory in use at a time in the lane under the pointer; empty for other events.
+   * @param {PointerEvent} event
+   * @param {number} tick
+   */
+  inUseAt(event, tick) {
+    const lane = Math.floor(event.offsetY / this.lane);
+    if (!this.isMemory || this.shown.lanes === "heat" || lane >= this.count) return "";
+    const column = Math.min(this.columns - 1, Math.floor((tick / this.span) * this.columns));
+    const bytes = this.chosen[lane * this.columns + column] * 2 ** this.profile.meta.shift;
+    return `${weightText(Math.max(0, bytes), "bytes")} in use`;
   }
 
   /** @param {KeyboardEvent} event */
@@ -205,12 +225,15 @@ export class Timeline {
         buttons.push(el("button", { type: "button", click: open }, `${countText(more)} more`));
       }
       this.lines = buttons.length;
+      this.lane = this.isMemory && this.lines <= 3 ? HIGH_LANE : LANE;
+      this.names.style.setProperty("--lane", `${this.lane}px`);
       this.names.replaceChildren(...buttons);
     } else {
       this.lines = 5;
+      this.lane = LANE;
       this.names.replaceChildren(el("p", { class: "hint" }, `each column is ${this.heat().seconds} s, from top to bottom`));
     }
-    this.space.setAttribute("height", String(this.lines * LANE + AXIS));
+    this.space.setAttribute("height", String(this.lines * this.lane + AXIS));
     this.draw();
   }
 
@@ -220,7 +243,7 @@ export class Timeline {
     // changes.
     if (this.width < 2) this.width = Math.floor(this.area.clientWidth);
     if (this.width < 2) return;
-    this.height = this.lines * LANE;
+    this.height = this.lines * this.lane;
     const { rows } = this.profile;
     const { event, lanes } = this.shown;
     let [columns, rowsOfCells, cell] = [1, 1, this.span];
@@ -237,12 +260,24 @@ export class Timeline {
     if (this.cellsFor !== key) {
       this.cellsFor = key;
       this.cells = cellsOf(rows, event, columns, cell, lanes === "heat" ? null : this.made, this.count);
-      this.all = sumsOf(rows, this.cells, columns * rowsOfCells, { task: null, cpu: null, leaf: null });
+      this.all = this.sums(columns, rowsOfCells, { task: null, cpu: null, leaf: null });
     }
     const { task, cpu, leaf } = this.shown.masks;
-    this.chosen = task || cpu || leaf ? sumsOf(rows, this.cells, columns * rowsOfCells, this.shown.masks) : this.all;
+    this.chosen = task || cpu || leaf ? this.sums(columns, rowsOfCells, this.shown.masks) : this.all;
     this.columns = columns;
     this.paint();
+  }
+
+  /**
+   * Sums by cell; memory in use for the event of memory over time.
+   * @param {number} columns
+   * @param {number} lanes
+   * @param {{task: Uint8Array | null, cpu: Uint8Array | null, leaf: Uint8Array | null}} masks
+   * @returns {Float64Array<ArrayBuffer>}
+   */
+  sums(columns, lanes, masks) {
+    const sums = sumsOf(this.profile.rows, this.cells, columns * lanes, masks);
+    return this.isMemory ? inUse(sums, columns) : sums;
   }
 
   paint() {
@@ -328,7 +363,7 @@ export class Timeline {
       const chosen = this.chosen.subarray(lane * columns, (lane + 1) * columns);
       const highest = lane === this.count ? mostOf(all) : most;
       if (highest === 0) continue;
-      const base = (lane + 1) * LANE - 1;
+      const base = (lane + 1) * this.lane - 1;
       for (const [values, color] of /** @type {[Float64Array, string][]} */ ([
         [all, theme.narrow],
         [chosen, theme.bar],
@@ -340,7 +375,7 @@ export class Timeline {
         let last = 0;
         for (let i = 0; i <= columns; i++) {
           const value = i < columns ? values[i] : 0;
-          const high = value > 0 ? Math.max(1, (value / highest) * (LANE - 4)) : 0;
+          const high = value > 0 ? Math.max(1, (value / highest) * (this.lane - 4)) : 0;
           if (high === last) continue;
           context.lineTo(i * wide, base - last);
           context.lineTo(i * wide, base - high);

@@ -4,11 +4,11 @@ import { chronicle } from "../chronicle.js";
 import { cpuMask, leafMask, taskMask } from "../filter.js";
 import { growCallees, growCallers, leafPlaces, placesOf } from "../groups.js";
 import { layout, narrowBelow, NARROW, squeezed } from "../layout.js";
-import { byFunction, byLeaf, rowAt } from "../model.js";
+import { byFunction, byLeaf, joinMemory, rowAt } from "../model.js";
 import { calledOf, underProcesses } from "../processes.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
-import { cellsOf, sumsOf } from "../lanes.js";
+import { cellsOf, inUse, sumsOf } from "../lanes.js";
 import { GAP, KINDS, nodeAt, outermost, totalsOf, TreeBuilder, treeOf } from "../tree.js";
 import { forest, pathsOf, randomOf, sumsBy } from "./forest.js";
 
@@ -344,4 +344,17 @@ test("a path leads to its node, as far as there is one", () => {
     assert.deepEqual(names(nodeAt(tree, total, frames)), frames);
     assert.deepEqual(names(nodeAt(tree, total, [...frames, 99])), frames);
   }
+});
+
+test("memory of a range is what it gained and did not give back", () => {
+  // Stack 0 gains 10 and gives 4 back; stack 1 gains 5 before, and gives it back in the range.
+  const rows = { n: 4, time: Float64Array.of(1, 2, 3, 4), task: [0, 0, 0, 0], cpu: [0, 0, 0, 0], leaf: [1, 0, 0, 1], event: [0, 0, 2, 2], weight: [5, 10, 4, 5], samples: [1, 1, 1, 1] };
+  joinMemory(rows, [{ name: "resident-memory" }, { name: "peak-memory" }, { name: "memory-release" }]);
+  const choice = { event: 0, bySamples: false, task: null, cpu: null, leaf: null };
+  const of = (/** @type {[number, number] | null} */ time) => [...byLeaf(rows, 2, { ...choice, time })];
+  assert.deepEqual(of(null), [6, 0]);
+  assert.deepEqual(of([0, 3]), [10, 5]);
+  assert.deepEqual(of([2, 5]), [6, 0]);
+  const cells = cellsOf(rows, 0, 5, 1, null, 0);
+  assert.deepEqual([...inUse(sumsOf(rows, cells, 5, choice), 5)], [0, 5, 15, 11, 6]);
 });
