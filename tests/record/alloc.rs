@@ -181,6 +181,22 @@ fn library_is_preloaded_where_the_temporary_folder_is_no_single_word() {
 }
 
 #[test]
+fn memory_at_a_time_has_what_was_released_later() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let recorder = here.rprof("record --alloc=4K --").arg(c("allocations.c"));
+    recorder.words("rise realloc").ok();
+    let rise = |when: &str| of_leaf(&stacks(&here, when), "rise");
+    let most = (0..50)
+        .map(|n| rise(&format!("--at {}%", 2 * n)))
+        .fold(0.0, f64::max);
+    // Snapshots may miss the moment of the peak.
+    let mib = f64::from(1 << 20);
+    assert!((16.0 * mib..=34.0 * mib).contains(&most), "{most}");
+    assert_eq!(stacks(&here, "--at 100%"), stacks(&here, "--at end"));
+}
+
+#[test]
 fn programs_without_the_library_are_reported() {
     needs!(PerfEvents);
     let here = Here::new();

@@ -4,7 +4,7 @@ use crate::attr_part::AttrPart;
 use crate::errno::{self, Errno, ErrnoText};
 use crate::limits::Limits;
 use crate::remedy::Remedy;
-use rprof_records::Attr;
+use rprof_records::{Attr, EventKind};
 
 /// Failure to open an event.
 ///
@@ -131,6 +131,7 @@ impl Remedy {
                 limit: limits.open_files,
             },
             Errno::BUSY => Remedy::CountersHeld,
+            Errno::NOSPC if attr.kind == EventKind::BREAKPOINT => Remedy::BreakpointsTaken,
             Errno::NOSPC => Remedy::CountersTaken,
             Errno::INVAL => Remedy::Settings { event: event() },
             Errno::TOOBIG => Remedy::KernelTooOld,
@@ -190,6 +191,17 @@ mod tests {
         assert!(said(Errno::BUSY, None).contains("watchdog"));
         assert!(said(Errno::TOOBIG, None).contains("too old"));
         assert!(said(Errno::MLINK, None).contains("perf_event_open(2)"));
+    }
+
+    #[test]
+    fn a_breakpoint_without_a_register_is_no_missing_counter() {
+        let breakpoint = Attr {
+            kind: EventKind::BREAKPOINT,
+            ..Attr::default()
+        };
+        let limits = Limits::default();
+        let remedy = Remedy::for_event("mem:0x0", &breakpoint, false, Errno::NOSPC, &limits);
+        assert_eq!(remedy, Remedy::BreakpointsTaken);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub enum Remedy {
     CountersHeld,
     /// No hardware counter of this type is free.
     CountersTaken,
+    /// No debug register is free for a breakpoint.
+    BreakpointsTaken,
     /// The kernel rejects these settings for the event.
     Settings {
         /// Name of the event in messages.
@@ -145,6 +147,10 @@ impl fmt::Display for Remedy {
             }
             Remedy::CountersTaken => {
                 "All hardware counters of this kind are in use; record fewer events at once"
+            }
+            Remedy::BreakpointsTaken => {
+                "All debug registers of the processor are in use, by debuggers or other breakpoint \
+                 events (`mem:`); end one of these"
             }
             Remedy::Settings { event } => {
                 return write!(

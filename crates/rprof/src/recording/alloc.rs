@@ -1,9 +1,11 @@
 //! Requested memory: the preload library, recording options and the summary.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::HumanCount;
@@ -11,8 +13,9 @@ use rprof_export::clean::brief;
 use rprof_export::verdict::Finding;
 use rprof_preload::{FILE_NAME, LIBRARY, REGISTERS};
 use rprof_recorder::Allocated;
+use rprof_records::SampleType;
 use rprof_sampler::SessionBuilder;
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, statvfs};
 use tempfile::TempDir;
 
 use crate::cli::{CallGraph, RecordArgs};
@@ -20,10 +23,18 @@ use crate::recording::event_list;
 use crate::wording::messages::Failure;
 use crate::wording::remedies;
 
+/// Prefix of the folders of libraries.
+const FOLDER: &str = "rprof-alloc-";
+
+/// Age of a folder that may be removed. A new one is not locked yet.
+const NEW: Duration = Duration::from_secs(60);
+
 /// Preload library for the command, in a folder of its own. The folder is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Preload {
     folder: TempDir,
+    /// Locked, as long as this process lives.
+    _lock: File,
     page: u64,
     /// Mean distance of two points in bytes.
     pub(crate) mean: u64,
@@ -45,10 +56,14 @@ impl Preload {
             )
             .into());
         };
-        let folder = write(place)
-            .with_context(|| format!("cannot write a library to {}", place.display()))?;
+        remove_left(place);
+        let cannot = || format!("cannot write a library to {}", place.display());
+        let folder = write(place).with_context(cannot)?;
+        let lock = File::open(folder.path()).with_context(cannot)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(cannot)?;
         Ok(Preload {
             folder,
+            _lock: lock,
             page: rprof_preload::page(std::process::id()),
             mean,
         })
@@ -69,7 +84,11 @@ impl Preload {
     pub(crate) fn add_to(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         let events = event_list::parse(&[format!("mem:{:#x}/8:w:u", self.page)])?;
         let builder = builder.events(events).period(1);
-        Ok(builder.extras(|extras| extras.user_registers |= REGISTERS))
+        Ok(builder.extras(|extras| {
+            extras.user_registers |= REGISTERS;
+            // Samples of memory over time have the time of their snapshot there.
+            extras.fields |= SampleType::ADDR;
+        }))
     }
 }
 
@@ -85,10 +104,44 @@ fn allows_execution(folder: &Path) -> bool {
     statvfs(folder).is_ok_and(|there| !there.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
+/// Removes the folders that killed recorders of this user left. The lock of a folder ends with its
+/// recorder.
+fn remove_left(place: &Path) {
+    let Ok(entries) = std::fs::read_dir(place) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(FOLDER.as_bytes())
+        {
+            continue;
+        }
+        let path = entry.path();
+        // Other users may place links there.
+        let Ok(folder) = rustix::fs::open(
+            &path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        ) else {
+            continue;
+        };
+        let folder = File::from(folder);
+        let is_old = folder.metadata().is_ok_and(|meta| {
+            let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
+            meta.uid() == rustix::process::geteuid().as_raw() && age.is_some_and(|age| age > NEW)
+        });
+        if is_old && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // Only files of this user are left: nobody else may write to the folder.
+            std::fs::remove_file(path.join(FILE_NAME)).ok();
+            std::fs::remove_dir(&path).ok();
+        }
+    }
+}
+
 fn write(place: &Path) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix("rprof-")
-        .tempdir_in(place)?;
+    let folder = tempfile::Builder::new().prefix(FOLDER).tempdir_in(place)?;
     // Children of the command may run as other users.
     let is_public = |mode| PermissionsExt::from_mode(mode);
     std::fs::set_permissions(folder.path(), is_public(0o755))?;
@@ -205,5 +258,31 @@ fn programs(number: u64) -> String {
     match number {
         1 => "1 program".to_owned(),
         n => format!("{} programs", HumanCount(n)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn folders_of_killed_recorders_are_removed_and_others_stay() {
+        let place = tempfile::tempdir().expect("a folder");
+        let [left, used, new] = [(); 3].map(|()| write(place.path()).expect("a library").keep());
+        let other = place.path().join(format!("{FOLDER}link"));
+        std::os::unix::fs::symlink(&left, &other).expect("a link");
+        let lock = File::open(&used).expect("a folder");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("a lock");
+        let long_ago = SystemTime::now() - 2 * NEW;
+        for folder in [&left, &used] {
+            let folder = File::open(folder).expect("a folder");
+            folder.set_modified(long_ago).expect("own folder");
+        }
+        remove_left(place.path());
+        assert!(!left.exists());
+        assert!(used.join(FILE_NAME).exists() && new.join(FILE_NAME).exists());
+        assert!(other.is_symlink());
     }
 }
