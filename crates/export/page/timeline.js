@@ -155,8 +155,12 @@ export class Timeline {
     const lane = Math.floor(event.offsetY / this.lane);
     if (!this.isMemory || this.shown.lanes === "heat" || lane >= this.count) return "";
     const column = Math.min(this.columns - 1, Math.floor((tick / this.span) * this.columns));
-    const bytes = this.chosen[lane * this.columns + column] * 2 ** this.profile.meta.shift;
-    return `${weightText(Math.max(0, bytes), "bytes")} in use`;
+    return `${this.bytes(Math.max(0, this.chosen[lane * this.columns + column]))} in use`;
+  }
+
+  /** @param {number} weight */
+  bytes(weight) {
+    return weightText(weight * 2 ** this.profile.meta.shift, "bytes");
   }
 
   /** @param {KeyboardEvent} event */
@@ -213,7 +217,7 @@ export class Timeline {
             click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filters, event.ctrlKey || event.shiftKey || event.metaKey),
           },
           el("span", { class: "lane-name" }, lane.name),
-          el("span", { class: "lane-share" }, percentText(lane.weight, whole)),
+          el("span", { class: "lane-share" }, this.isMemory ? `max. ${this.bytes(lane.weight)}` : percentText(lane.weight, whole)),
         ),
       );
       const more = all.length - this.count;

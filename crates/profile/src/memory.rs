@@ -7,8 +7,7 @@ pub use crate::event_names::{
     TOUCHED, is_of_memory, is_of_memory_over_time,
 };
 use crate::model::Profile;
-use crate::samples::{AggregatedStack, SampleColumns, ThreadId};
-use crate::stacks::StackId;
+use crate::samples::{AggregatedStack, Sample, SampleColumns};
 pub use rprof_memory::{Coverage, FIRST_FRAMES, FRAME_PREFIX, Requests};
 
 /// Object of the frames for memory: kinds of mappings, and memory without a stack.
@@ -57,13 +56,15 @@ impl Profile {
         };
         let release = self.event_named(RELEASE);
         let aggregated = std::mem::take(&mut self.aggregated);
-        let mut released: FxHashMap<(ThreadId, StackId), u64> = FxHashMap::default();
-        for entry in aggregated
-            .iter()
-            .filter(|entry| Some(entry.event) == release)
-        {
-            let sum = released.entry((entry.thread, entry.stack)).or_default();
-            *sum = sum.saturating_add(entry.weight);
+        // Equal stacks may have several ids.
+        let stacks = &self.stacks;
+        let key = |entry: &AggregatedStack| (entry.thread, stacks.lists(entry.stack));
+        let mut released: FxHashMap<_, u64> = FxHashMap::default();
+        for entry in &aggregated {
+            if Some(entry.event) == release {
+                let sum = released.entry(key(entry)).or_default();
+                *sum = sum.saturating_add(entry.weight);
+            }
         }
         for entry in aggregated {
             if Some(entry.event) == release {
@@ -73,25 +74,24 @@ impl Profile {
                 self.aggregated.push(entry);
                 continue;
             }
-            let left = released.get_mut(&(entry.thread, entry.stack));
+            let left = released.get_mut(&key(&entry));
             let taken = left.map_or(0, |left| {
                 let taken = entry.weight.min(*left);
                 *left -= taken;
                 taken
             });
-            let weight = entry.weight - taken;
-            self.aggregated
-                .extend((weight > 0).then_some(AggregatedStack {
+            if entry.weight > taken {
+                self.aggregated.push(AggregatedStack {
                     event: end,
-                    weight,
+                    weight: entry.weight - taken,
                     ..entry
-                }));
+                });
+            }
         }
         for (index, event) in self.events.iter_mut().enumerate() {
-            if index != end && index != growth && Some(index) != release {
-                continue;
+            if index == end || index == growth || Some(index) == release {
+                (event.samples, event.weight) = (0, 0);
             }
-            (event.samples, event.weight) = (0, 0);
         }
         for entry in self.aggregated.iter().filter(|entry| entry.event == end) {
             let event = &mut self.events[end];
@@ -112,7 +112,7 @@ impl Profile {
         }
         let mut columns = SampleColumns::default();
         for entry in &self.aggregated {
-            columns.push(crate::samples::Sample {
+            columns.push(Sample {
                 time,
                 cpu: None,
                 thread: entry.thread,
@@ -142,6 +142,10 @@ mod tests {
             let function = builder.intern_function(Ok(name), object);
             builder.intern_stack(&[function])
         });
+        let list = builder.intern_frame_list(&[0]);
+        let none = builder.intern_frame_list(&[]);
+        let [grown, gone] = [(); 2].map(|()| builder.push_stack(list, none));
+        assert_ne!(grown, gone);
         let [one, two] = ["one", "two"].map(|name| builder.intern_thread_name(name));
         for (event, thread, stack, bytes) in [
             (growth, one, a, 100),
@@ -150,6 +154,8 @@ mod tests {
             (release, one, a, 30),
             (release, two, a, 90),
             (peak, one, b, 7),
+            (growth, two, grown, 9),
+            (release, two, gone, 9),
         ] {
             builder.add_samples(event, thread, stack, 1, bytes);
         }
