@@ -3,7 +3,7 @@
 import { choiceOf, el, selectOf } from "./dom.js";
 import { FILTER_NAMES } from "./filter.js";
 import { firstState, stateText } from "./state.js";
-import { baseName } from "./text.js";
+import { baseName, weightText } from "./text.js";
 import { KINDS } from "./tree.js";
 import { copy } from "./dialogs.js";
 import { graphsOf, savePicture } from "./picture.js";
@@ -173,7 +173,11 @@ export function showPills(page) {
     pill(text, { transforms: state.transforms.filter((_, at) => at !== i), zoom: [] });
   });
   const { figures } = page;
-  pills.unshift(el("span", { class: "amount", id: "amount" }, `shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`));
+  const isAdded = profile.rows.memory === figures.event && state.time !== null && !state.bySamples;
+  const amount = isAdded
+    ? `added in this time: ${weightText(figures.whole * 2 ** profile.meta.shift, "bytes")}`
+    : `shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`;
+  pills.unshift(el("span", { class: "amount", id: "amount" }, amount));
   page.pills.replaceChildren(...pills);
 }
 
