@@ -12,6 +12,7 @@ use crate::latency::{LatencyOptions, Timelines};
 use crate::memory_over_time::OverTime;
 use crate::options::{Options, PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
+use crate::requests::RequestTimes;
 use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
 use crate::symbolize::symbolize;
@@ -64,7 +65,7 @@ pub fn analyse_with_code<'a>(
         },
         addresses: options.addresses,
     };
-    let (index, parts, symbols) = std::thread::scope(|scope| {
+    let (index, parts, symbols, requests) = std::thread::scope(|scope| {
         // Loading kernel symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
         let bounds = may_want_bounds(data);
@@ -83,7 +84,8 @@ pub fn analyse_with_code<'a>(
             divides: options.latency,
             parallelism: &options.filter.parallelism,
         };
-        let filter = (&options.filter, latency);
+        let requests = RequestTimes::of(&index, &options.filter, options.by_request.as_ref());
+        let filter = (&options.filter, latency, requests.as_ref());
         let parts = resolve_in_parts(&index, symbolizer, filter, pass, n);
         let parts = WorkerResults::new(parts);
         let locations = parts.locations.as_slice();
@@ -98,11 +100,11 @@ pub fn analyse_with_code<'a>(
             false => &[],
         };
         let symbols = symbolize(&index, locations, heat, symbolizer, names, detailed);
-        (index, parts, symbols)
+        (index, parts, symbols, requests)
     });
     let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
     let warnings = warnings(&index, symbolizer, faults, &options.filter);
-    let mut profile = assemble(&index, symbolizer, parts, symbols, options);
+    let mut profile = assemble(&index, symbolizer, (parts, symbols, requests), options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));

@@ -15,6 +15,8 @@ pub(crate) struct SampleGroup {
     pub(crate) end: StackEnd,
     /// Waker, for samples of waits.
     pub(crate) woken: WokenBy,
+    /// Index of the request's name, if samples are named by it.
+    pub(crate) request: u32,
 }
 
 /// Waker of a wait: a [`WaitEnd`](rprof_records::WaitEnd) with a thread's name in place of its id,

@@ -86,6 +86,7 @@ mod location;
 mod machine;
 mod memory_over_time;
 mod options;
+mod requests;
 mod sample_pass;
 pub mod samples;
 mod sideband_pass;

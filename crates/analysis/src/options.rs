@@ -1,6 +1,6 @@
 //! Options of an analysis.
 
-use rprof_profile::Filter;
+use rprof_profile::{Filter, RequestKey};
 
 /// Options of an analysis: filter, granularity, threads.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,9 @@ pub struct Options {
     /// count waits only while no thread ran. Needs a recording that
     /// [tells it](crate::tells_latency). Idle threads are then not merged.
     pub latency: bool,
+    /// Name threads by the requests that they worked on: samples of one request are added up, of
+    /// any thread.
+    pub by_request: Option<RequestKey>,
     /// Treatment of wait samples.
     pub waits: WaitOptions,
     /// Treatment of memory over time, in recordings of memory.

@@ -36,6 +36,7 @@
 //! | [`decoder`] | [`RecordDecoder`]: decodes records of a ring buffer |
 //! | [`overwrite`] | [`OverwriteRing`], [`BackwardRing`]: ring buffers that the kernel overwrites |
 //! | [`aux`] | [`AuxRing`]: hardware traces |
+//! | [`bpf`] | [`ContextProgram`]: reads thread contexts at each sample |
 //! | [`page`] | [`ControlPage`]: counts, times and clocks without a system call |
 //! | [`signal`] | [`OverflowSignals`], [`SignalSampler`], [`Traps`]: overflows as signals |
 //! | [`error`] | [`OpenEventError`], [`MapRingError`]: refusals with causes |
@@ -63,6 +64,7 @@
 
 pub mod attr_part;
 pub mod aux;
+pub mod bpf;
 pub mod builder;
 pub mod capability;
 pub mod clock;
@@ -91,6 +93,7 @@ mod wait;
 
 pub use attr_part::{AttrPart, PartObstacle};
 pub use aux::AuxRing;
+pub use bpf::{ContextPlace, ContextPlaces, ContextProgram};
 pub use builder::Builder;
 pub use capability::Capability;
 pub use clock::{Clock, UnknownClock};

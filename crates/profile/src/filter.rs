@@ -29,8 +29,23 @@ pub struct Filter {
     pub symbols: Vec<String>,
     /// Functions anywhere in the stack, as [patterns](crate::pattern).
     pub focus: Vec<String>,
+    /// Trace ids of requests, in lower-case hexadecimal digits.
+    pub traces: Vec<String>,
+    /// Minimum length of the span of a sample in nanoseconds, exclusive.
+    pub slower_than: Option<u64>,
     /// Wait reasons, as [patterns](crate::waits::reasons::is_reason). `running` selects time on CPU.
     pub reasons: Vec<String>,
+}
+
+/// Part of a request that names its samples: see OpenTelemetry's thread context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestKey {
+    /// Trace id.
+    Trace,
+    /// Span id.
+    Span,
+    /// Attribute with this name.
+    Attribute(String),
 }
 
 /// Thread, CPU and time of a sample. `None` if not recorded.
@@ -96,6 +111,8 @@ impl Filter {
             && self.cpus.is_empty()
             && self.comms.is_empty()
             && self.parallelism.is_empty()
+            && self.traces.is_empty()
+            && self.slower_than.is_none()
             && self.time.is_none())
     }
 }

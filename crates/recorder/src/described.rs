@@ -1,6 +1,7 @@
 //! Event descriptions for the file, with the attrs of the rewritten records.
 
 use rprof_perfdata::EventDescription;
+use rprof_records::request_context::BPF_OUTPUT;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
@@ -8,9 +9,6 @@ use crate::unwind::is_to_unwind;
 
 /// Event name of wait samples, as in perf.
 const WAITS: &str = "offcpu-time";
-
-/// `PERF_COUNT_SW_BPF_OUTPUT`, the config of perf's event of this name.
-const BPF_OUTPUT: u64 = 10;
 
 /// Returns the id of the event at this index of [`Rewriting::sums`], beyond the first. The kernel
 /// counts ids from 1.

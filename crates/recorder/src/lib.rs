@@ -56,6 +56,7 @@ pub mod progress;
 mod recent;
 pub mod recording;
 pub mod replay;
+mod requests;
 mod run_delay;
 pub mod summary;
 mod summed;

@@ -33,6 +33,7 @@ use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::writer::{Writer, Written, start_features};
 use crate::progress::{LiveCounts, Progress, WriterState};
+use crate::requests::Requests;
 use crate::run_delay::{self, is_whole};
 use crate::summary::Summary;
 use crate::synthesize::existing;
@@ -181,6 +182,13 @@ impl Recording {
                 cause: "unsupported format of sched:sched_waking in this kernel".to_owned(),
             });
         }
+        let contexts = (session.events().iter()).find(|event| event.role == Role::Contexts);
+        let requests = match (contexts, session.context_places()) {
+            (Some(event), Some(places)) => {
+                Some(Requests::start(event, places).map_err(RecordError::Thread)?)
+            }
+            _ => None,
+        };
         let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if session.is_stamped_by_clock() {
@@ -220,6 +228,7 @@ impl Recording {
             unsorted: session.overwrites() || !rewriting.sums.is_empty(),
             clock: session.clock(),
             trace,
+            contexts: contexts.map_or_else(Vec::new, |event| event.ids.clone()),
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
             names: options.names.clone(),
             counts_idle: *session.target() == Target::System,
@@ -266,6 +275,7 @@ impl Recording {
             off_cpu,
             memory,
             allocations,
+            requests,
             live: Arc::clone(&live),
             traces: session.traces(),
             pause: options.pause,

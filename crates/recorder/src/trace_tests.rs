@@ -62,6 +62,7 @@ fn config(unit: TraceUnit, compression: Option<i32>) -> OutputConfig {
         unsorted: false,
         clock: Clock::MONOTONIC,
         trace: info(unit, KIND, true).unwrap(),
+        contexts: Vec::new(),
         cgroups: false,
         counts_idle: false,
         names: rprof_jit::InterpretedNames::default(),

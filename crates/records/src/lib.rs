@@ -73,6 +73,7 @@ mod names;
 mod read_values;
 pub mod record;
 pub mod register_names;
+pub mod request_context;
 pub mod sample;
 pub mod sample_id;
 pub mod sideband;

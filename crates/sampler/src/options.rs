@@ -73,6 +73,9 @@ pub struct SamplingOptions {
     /// With `off_cpu`, also record who wakes threads, by the tracepoint `sched:sched_waking`
     /// ([`Role::Wakeups`](crate::Role::Wakeups)). If refused, this is a step down. Default: no.
     pub wakers: bool,
+    /// Record which request a sample belongs to, as OpenTelemetry's thread context tells
+    /// ([`Role::Contexts`](crate::Role::Contexts)). If refused, this is a step down. Default: no.
+    pub requests: bool,
     /// Options of the drain threads.
     pub drain: DrainOptions,
 }
@@ -143,6 +146,7 @@ impl Default for SamplingOptions {
             clock: None,
             off_cpu: false,
             wakers: false,
+            requests: false,
             drain: DrainOptions::default(),
         }
     }

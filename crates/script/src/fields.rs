@@ -151,8 +151,6 @@ const FIELDS: [(&str, Field, SampleType, &str); 38] = [
     ("aux", F::Aux, SampleType::AUX, "AUX"),
 ];
 
-/// `PERF_COUNT_SW_BPF_OUTPUT`.
-const BPF_OUTPUT: u64 = 10;
 
 impl Field {
     /// Returns all names, in help order.

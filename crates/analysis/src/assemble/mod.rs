@@ -33,6 +33,7 @@ use crate::counted::counted;
 use crate::groups::{SampleGroup, WokenBy};
 use crate::location::CodeRegion;
 use crate::options::Options;
+use crate::requests::RequestTimes;
 use crate::sample_pass::aggregate_table::SampleGroups;
 use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::results::WorkerResults;
@@ -50,8 +51,7 @@ use worker_stacks::{Key, WorkerStacks};
 pub(crate) fn assemble(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    parts: WorkerResults,
-    mut symbols: Symbols,
+    (parts, mut symbols, requests): (WorkerResults, Symbols, Option<RequestTimes>),
     options: &Options,
 ) -> Profile {
     let WorkerResults { locations, parts } = parts;
@@ -158,6 +158,7 @@ pub(crate) fn assemble(
     let mut threads = Threads {
         index,
         by_thread: options.by_thread,
+        requests: (options.by_request.as_ref().and(requests.as_ref())).map(RequestTimes::names),
         known: FxHashMap::default(),
     };
     let most = shares.iter().map(|s| s.groups.len()).sum();
@@ -273,7 +274,9 @@ fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
 struct Threads<'a> {
     index: &'a Index<'a>,
     by_thread: bool,
-    known: FxHashMap<(Option<CommId>, i32, i32), ThreadId>,
+    /// Names of requests, if they take the place of thread names.
+    requests: Option<&'a [String]>,
+    known: FxHashMap<(Option<CommId>, i32, i32, u32), ThreadId>,
 }
 
 impl Threads<'_> {
@@ -285,9 +288,17 @@ impl Threads<'_> {
             (false, Some(_)) => (0, 0),
             (false, None) => (0, group.tid),
         };
-        *(self.known.entry((group.comm, pid, tid))).or_insert_with(|| {
+        let request = self.requests.and_then(|names| names.get(group.request as usize));
+        let key = match request.is_some() {
+            true => (None, pid, tid, group.request),
+            false => (group.comm, pid, tid, 0),
+        };
+        *(self.known.entry(key)).or_insert_with(|| {
             let name = group.comm.and_then(|comm| timeline.comm_name(comm));
-            let comm = builder.intern_comm(&thread_name(name, group.tid));
+            let comm = match request {
+                Some(request) => builder.intern_comm(request),
+                None => builder.intern_comm(&thread_name(name, group.tid)),
+            };
             let process = timeline.comm(Pid(pid), Tid(pid), u64::MAX);
             let process_comm = process
                 .filter(|_| self.by_thread && pid > 0)

@@ -19,6 +19,7 @@ use rprof_symbols::Symbolizer;
 use crate::caches::canonical::FunctionCanonicalizer;
 use crate::latency::LatencyOptions;
 use crate::options::{PassOptions, SampleRows};
+use crate::requests::RequestTimes;
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::FixedLayoutParser;
 use crate::sample_pass::results::WorkerOutput;
@@ -27,16 +28,20 @@ use crate::sideband_pass::Index;
 use crate::stack_end::marks_truncation;
 use crate::unwind::Unwinding;
 use rprof_profile::{Filter, WeightUnit};
+use rprof_records::request_context;
+
+/// Conditions on samples, and data for them.
+pub(crate) type Conditions<'c> = (&'c Filter, LatencyOptions<'c>, Option<&'c RequestTimes>);
 
 /// Resolves the samples that `filter` accepts, and merges the rows of all workers.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    (filter, latency): (&Filter, LatencyOptions<'_>),
+    (filter, latency, requests): Conditions<'_>,
     pass: PassOptions,
     n: usize,
 ) -> WorkerOutput {
-    let parts = resolve_in_parts(index, symbolizer, (filter, latency), pass, n);
+    let parts = resolve_in_parts(index, symbolizer, (filter, latency, requests), pass, n);
     let mut parts = parts.into_iter();
     let mut whole = parts.next().unwrap_or_default();
     for part in parts {
@@ -49,7 +54,7 @@ pub(crate) fn resolve(
 pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    (filter, latency): (&Filter, LatencyOptions<'_>),
+    (filter, latency, requests): Conditions<'_>,
     pass: PassOptions,
     n: usize,
 ) -> Vec<WorkerOutput> {
@@ -60,12 +65,17 @@ pub(crate) fn resolve_in_parts(
     let notes = index.data.features().rprof_notes().unwrap_or_default();
     let marks_truncation = marks_truncation(&notes);
     let events = index.data.events().list();
-    let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let wanted: Vec<bool> = (events.iter())
+        .map(|event| {
+            let is_hidden = event.name == request_context::EVENT && pass.rows != SampleRows::Whole;
+            !is_hidden && filter.wants_event(&event.name)
+        })
+        .collect();
     let is_time: Vec<bool> = (events.iter())
         .map(|event| WeightUnit::of_event(&event.name) == WeightUnit::Nanoseconds)
         .collect();
     let fixed_layouts: Vec<Option<FixedLayoutParser>> =
-        match pass.rows == SampleRows::Whole || filter.is_by_sample() {
+        match pass.rows == SampleRows::Whole || filter.is_by_sample() || requests.is_some() {
             true => events.iter().map(|_| None).collect(),
             false => events.iter().map(FixedLayoutParser::new).collect(),
         };
@@ -79,6 +89,7 @@ pub(crate) fn resolve_in_parts(
         filter,
         wanted: &wanted,
         latency,
+        requests,
         is_time: &is_time,
         fixed_layouts: &fixed_layouts,
         may_repeat_leaf: &may_repeat_leaf,

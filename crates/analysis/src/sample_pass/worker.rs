@@ -12,6 +12,7 @@ use crate::group_reads::MemberDelta;
 use crate::groups::{RecordPosition, SampleGroup, SampleRow, WokenBy};
 use crate::latency::{self, LatencyOptions, LatencyWeights, Share, WaitMoment};
 use crate::options::{PassOptions, SampleRows};
+use crate::requests::RequestTimes;
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
 use crate::sample_pass::compact_rows::{CompactRow, RowsOfBlock};
@@ -34,6 +35,7 @@ pub(crate) struct Shared<'a> {
     /// `wanted[e]`: the filter accepts event e.
     pub(crate) wanted: &'a [bool],
     pub(crate) latency: LatencyOptions<'a>,
+    pub(crate) requests: Option<&'a RequestTimes>,
     /// `is_time[e]`: weights of event e are nanoseconds.
     pub(crate) is_time: &'a [bool],
     /// Fast parser by event index, if the layout is fixed and only stacks are needed.
@@ -73,6 +75,7 @@ struct SampleContext {
     /// alike.
     thread_state: u32,
     woken: WokenBy,
+    request: u32,
 }
 
 /// Returns the waker of a wait, by name.
@@ -221,6 +224,17 @@ impl<'a> Worker<'a> {
 
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
+        let began = match is_wait {
+            true => sample.time().map(|time| time.saturating_sub(period)),
+            false => sample.time(),
+        };
+        let request = match shared.requests {
+            None => 0,
+            Some(requests) => match requests.of_sample(tid, began, sample.ip()) {
+                Some(request) => request,
+                None => return,
+            },
+        };
         self.at_time(shown_time, if is_wait { period } else { 0 });
         let is_awake = || sample.addr().map(WaitEnd::from_addr) == Some(WaitEnd::Awake);
         let wait = is_wait.then(|| WaitMoment {
@@ -259,6 +273,7 @@ impl<'a> Worker<'a> {
                 time,
                 thread_state,
                 woken,
+                request,
             };
             let weight = self.weight(event, share, period);
             let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
@@ -301,6 +316,7 @@ impl<'a> Worker<'a> {
             time,
             thread_state,
             woken,
+            request,
         };
         let mut row = is_whole.then(|| SampleRow {
             time: sample.time().unwrap_or(0),
@@ -397,6 +413,7 @@ impl<'a> Worker<'a> {
             time,
             thread_state,
             woken: WokenBy::Unknown,
+            request: 0,
         };
         let one = self.pending_sample(chain, &context_of_sample, event, weight);
         let row = CompactRow::new(sample.time, sample.cpu, weight);
@@ -501,11 +518,12 @@ impl<'a> Worker<'a> {
             stack: 0,
             end: context_of_sample.end,
             woken: context_of_sample.woken,
+            request: context_of_sample.request,
         };
         let kind = (context_of_sample.thread_state, event, context_of_sample.end);
         let contexts = &mut self.aggregator.contexts;
-        let context = match context_of_sample.woken {
-            WokenBy::Unknown => contexts.id(kind, group),
+        let context = match (context_of_sample.woken, context_of_sample.request) {
+            (WokenBy::Unknown, 0) => contexts.id(kind, group),
             _ => contexts.intern(group()),
         };
         let thread = SampledThread {

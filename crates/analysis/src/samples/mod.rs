@@ -24,6 +24,7 @@ use rprof_symbols::Symbolizer;
 use crate::comms::thread_name;
 use crate::latency::{LatencyOptions, Timelines};
 use crate::options::{PassOptions, SampleRows, SymbolOptions};
+use crate::requests::RequestTimes;
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
 use crate::samples::lookup::{locate, lookup_time, sample_of};
@@ -78,7 +79,9 @@ impl<'a> Samples<'a> {
             divides: false,
             parallelism: &filter.parallelism,
         };
-        let mut resolved = resolve(&index, symbolizer, (filter, latency), pass, n);
+        let requests = RequestTimes::of(&index, filter, None);
+        let filters = (filter, latency, requests.as_ref());
+        let mut resolved = resolve(&index, symbolizer, filters, pass, n);
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.position, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());

@@ -63,6 +63,7 @@ use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::progress::LiveCounts;
+use crate::requests::is_of;
 use crate::synthesize::{cgroups, kernel_maps};
 use crate::trace;
 use build_ids::BuildIds;
@@ -101,6 +102,8 @@ pub(crate) struct OutputConfig {
     pub(crate) unsorted: bool,
     pub(crate) clock: Clock,
     pub(crate) cgroups: bool,
+    /// Ids of the event for the contexts of requests.
+    pub(crate) contexts: Vec<u64>,
     pub(crate) trace: Vec<u8>,
     pub(crate) counts_idle: bool,
     pub(crate) names: InterpretedNames,
@@ -392,6 +395,9 @@ impl RotatingOutput {
         let Some(raw) = released.raw() else {
             return;
         };
+        if is_of(&self.config.contexts, released) {
+            return;
+        }
         if raw.kind == RecordType::SAMPLE {
             self.tally.count_sample(released.time);
             self.follow_images(&raw);

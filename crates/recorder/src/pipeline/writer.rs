@@ -22,6 +22,7 @@ use crate::memory::{Memory, MemoryUse};
 use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
 use crate::output::{RotatingOutput, interpreted};
 use crate::progress::{LiveCounts, WriterState};
+use crate::requests::Requests;
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
 /// Minimum time between two rounds.
@@ -42,6 +43,7 @@ pub(crate) struct Writer {
     pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) memory: Option<Memory>,
     pub(crate) allocations: Option<Allocations>,
+    pub(crate) requests: Option<Requests>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
     /// Polling interval of the channel while nothing is urgent; `None` to be woken by each batch.
@@ -200,6 +202,7 @@ impl Writer {
             off_cpu,
             memory,
             allocations,
+            requests,
             ..
         } = self;
         if let Some(waits) = off_cpu {
@@ -209,6 +212,20 @@ impl Writer {
         merge.release(|record| {
             if !good {
                 return Ok(());
+            }
+            if let Some(requests) = requests
+                && requests.is_context(&record)
+            {
+                if !requests.accepts(&record) {
+                    return Ok(());
+                }
+                let mut output = WaitOutput {
+                    off_cpu,
+                    memory,
+                    allocations,
+                    output,
+                };
+                return deferrals.push(&record, None, false, &mut output);
             }
             let is_wakeup = off_cpu
                 .as_ref()
@@ -224,6 +241,9 @@ impl Writer {
             let event = event.as_ref();
             if let Some(event) = event {
                 output.notice(event, record.time);
+                if let Some(requests) = requests {
+                    requests.handle(event);
+                }
             }
             let action = match unwinding {
                 Some(unwinding) => unwinding.handle(&record, event, &mut unwound),
@@ -240,6 +260,14 @@ impl Writer {
                 allocations,
                 output,
             };
+            while let Some(bytes) = (requests.as_ref()).and_then(|all| all.take_process(record.time)) {
+                let found = Released {
+                    bytes: &bytes,
+                    stream: Stream::Samples,
+                    ..record
+                };
+                deferrals.push(&found, None, false, &mut output)?;
+            }
             if let Some(pid) = announced {
                 let bytes = interpreted::mapping(pid, record.time, &layouts.sideband)?;
                 let mapping = Released {

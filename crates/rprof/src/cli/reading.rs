@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
@@ -131,6 +132,15 @@ pub(crate) struct SampleFilterArgs {
     /// selects waits while none ran; needs a recording of `record --latency` or --off-cpu
     #[arg(long, value_name = "THREADS", value_parser = values::cpus)]
     pub(crate) parallelism: Option<CpuList>,
+
+    /// Only samples of requests with these trace ids; needs a recording of `record --requests`
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = values::trace_id)]
+    pub(crate) trace: Vec<String>,
+
+    /// Only samples in spans that took longer, such as 100ms, from the first to the last sample;
+    /// needs a recording of `record --requests`
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub(crate) slower_than: Option<Duration>,
 
     /// Weight of each sample: its period, or one
     #[arg(long, value_name = "WHAT", default_value = "period")]

@@ -48,6 +48,14 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "Sampling", value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "512K", value_parser = values::file_size)]
     pub(crate) alloc: Option<u64>,
 
+    /// Record which request each sample belongs to, for --by, --trace and --slower-than of `report`
+    /// and other commands; needs root
+    ///
+    /// Reads the trace id, span id and attributes that OpenTelemetry SDKs publish in each thread
+    /// (thread context, OTEP 4947). A BPF program reads them while the thread is interrupted.
+    #[arg(long, help_heading = "Sampling", conflicts_with_all = ["memory", "alloc", "overwrite"])]
+    pub(crate) requests: bool,
+
     #[command(flatten)]
     pub(crate) extras: ExtraArgs,
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rprof_counting::metrics::NamedMetric;
-use rprof_profile::Language;
+use rprof_profile::{Language, RequestKey};
 use rprof_profile::language::UnknownLanguage;
 use rprof_records::{GENERAL_REGISTERS, RegisterNames};
 
@@ -176,6 +176,24 @@ fn ring_size(text: &str) -> Result<usize, String> {
 /// Parses the size of a file in bytes.
 pub(super) fn file_size(text: &str) -> Result<u64, String> {
     bytes(text, 1)
+}
+
+/// Parses a trace id of 32 hexadecimal digits.
+pub(super) fn trace_id(text: &str) -> Result<String, String> {
+    match text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a trace id has 32 hexadecimal digits".to_owned()),
+    }
+}
+
+/// Parses the key of rows by request.
+pub(super) fn request_key(text: &str) -> Result<RequestKey, String> {
+    match text {
+        "" => Err("give trace, span or the name of an attribute".to_owned()),
+        "trace" => Ok(RequestKey::Trace),
+        "span" => Ok(RequestKey::Span),
+        name => Ok(RequestKey::Attribute(name.to_owned())),
+    }
 }
 
 /// Parses a time in seconds, or with a unit.

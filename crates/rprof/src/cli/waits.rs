@@ -1,10 +1,12 @@
 //! Arguments for waits of threads, and for other weights than CPU time.
 
 use clap::Args;
+use rprof_profile::RequestKey;
 use rprof_profile::waits::reasons::{RUNNING, WORDS};
 
 use super::memory::MemoryArgs;
 use super::suggested::{suggested, text};
+use super::values;
 
 /// Options of `rprof record` for waits.
 #[derive(Debug, Args)]
@@ -57,6 +59,11 @@ pub(crate) struct WaitArgs {
         help_heading = "Waits"
     )]
     pub(crate) no_fold_idle: bool,
+
+    /// Group samples by request instead of by thread: `trace`, `span`, or an attribute such as
+    /// http.route; needs a recording of `record --requests`
+    #[arg(long, help_heading = "Filters", value_name = "KEY", value_parser = values::request_key)]
+    pub(crate) by: Option<RequestKey>,
 
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,

@@ -231,6 +231,8 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     if request.source.filter.needs_switches() {
         job.builder = waits::with_switches(job.builder);
     }
+    let needs_requests = request.source.filter.needs_requests() || request.waits.by.is_some();
+    job.builder = job.builder.requests(needs_requests);
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,

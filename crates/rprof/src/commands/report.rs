@@ -21,7 +21,12 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     if args.tui {
         return crate::commands::tui::run(args);
     }
-    let keys = keys(&args.rows.sort);
+    // Requests take the place of thread names.
+    let sort = match (&args.waits.by, &*args.rows.sort) {
+        (Some(_), [SortKey::Symbol, SortKey::Dso]) => &[SortKey::Comm][..],
+        (_, sort) => sort,
+    };
+    let keys = keys(sort);
     let (trees, file) = trees(args)?;
     let without_total = args.rows.no_children;
     let filter = &args.input.filter;
@@ -57,7 +62,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             object: keys.object && !profile.is_folded,
             ..keys
         },
-        order: args.rows.sort.iter().filter_map(heading).collect(),
+        order: sort.iter().filter_map(heading).collect(),
         trees,
     };
     let options = ReportOptions {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rprof_export::clean::brief;
 use rprof_export::verdict::findings;
@@ -131,6 +132,17 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
     add("--symbol", texts(&filter.symbols), BY_FUNCTION);
     add("--focus", texts(&args.focus), BY_FUNCTION);
     add("--callers", texts(&args.callers), BY_FUNCTION);
+    add(
+        "--trace",
+        texts(&filter.traces),
+        "`rprof report --by trace` lists trace ids",
+    );
+    let least = filter.slower_than.map(Duration::from_nanos);
+    add(
+        "--slower-than",
+        least.iter().map(|least| format!("{least:?}")).collect(),
+        "`rprof report --by span` lists spans",
+    );
     add(
         "--reason",
         texts(&filter.reasons),

@@ -120,6 +120,9 @@ fn meaningless(kind: Kind, options: &Options, keys: &Keys) -> Option<&'static st
         (keys.line, "--sort srcline"),
         (options.latency, "--latency"),
         (!filter.parallelism.is_empty(), "--parallelism"),
+        (!filter.traces.is_empty(), "--trace"),
+        (filter.slower_than.is_some(), "--slower-than"),
+        (options.by_request.is_some(), "--by"),
     ];
     let without_times = [
         (!filter.cpus.is_empty(), "--cpu"),

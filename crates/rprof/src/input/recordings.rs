@@ -15,6 +15,7 @@ use rprof_profile::memory::{GROWTH, is_of_memory};
 use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
+use rprof_records::request_context;
 use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
@@ -119,6 +120,9 @@ impl FilterArgs {
             symbols: self.symbol.clone(),
             // Stacks without the function have no callers of it.
             focus: [&*self.focus, &*self.callers].concat(),
+            traces: self.trace.clone(),
+            slower_than: (self.slower_than)
+                .map(|least| u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)),
             reasons: Vec::new(),
         }
     }
@@ -135,6 +139,11 @@ impl SampleFilterArgs {
     /// Returns true if an option needs records of context switches, or waits.
     pub(crate) fn needs_switches(&self) -> bool {
         self.latency || self.parallelism.is_some()
+    }
+
+    /// Returns true if an option needs records of requests.
+    pub(crate) fn needs_requests(&self) -> bool {
+        !self.trace.is_empty() || self.slower_than.is_some()
     }
 
     /// Cuts stacks at the functions of --callers, if given.
@@ -273,6 +282,7 @@ pub(crate) fn read_even_empty(
                 check_events(&data, &filter.events)?;
                 check_waits(&data, options)?;
                 check_latency(&data, args)?;
+                check_requests(&data, options)?;
                 not_shown::tell(&data, args, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
@@ -390,6 +400,27 @@ pub(crate) fn check_latency(data: &PerfData, filter: &SampleFilterArgs) -> Resul
     let message = format!(
         "{flag} needs to know when threads ran, but {} has no context switches and no waits: \
          `rprof record --latency` and --off-cpu record them",
+        data.path().display()
+    );
+    Err(Failure::with_status(2, anyhow::anyhow!(message)))
+}
+
+/// Rejects a recording without requests, if filters or rows need them.
+pub(crate) fn check_requests(data: &PerfData, options: &Options) -> Result<(), Failure> {
+    let filter = &options.filter;
+    let flag = match (&options.by_request, &*filter.traces, filter.slower_than) {
+        (Some(_), ..) => "--by",
+        (None, [_, ..], _) => "--trace",
+        (None, [], Some(_)) => "--slower-than",
+        (None, [], None) => return Ok(()),
+    };
+    let events = data.events().list();
+    if events.iter().any(|event| event.name == request_context::EVENT) {
+        return Ok(());
+    }
+    let message = format!(
+        "{flag} needs to know the request of each sample, but {} has none: `rprof record \
+         --requests` records them",
         data.path().display()
     );
     Err(Failure::with_status(2, anyhow::anyhow!(message)))

@@ -49,6 +49,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     if args.waits.latency {
         job.builder = waits::with_switches(job.builder);
     }
+    job.builder = job.builder.requests(args.requests);
     if args.memory {
         let events = event_list::parse(&["page-faults".to_owned()])?;
         job.builder = (events.into_iter()).fold(job.builder, memory::add_to);

@@ -60,6 +60,7 @@ impl WaitArgs {
     /// The chosen events exclude waits.
     pub(crate) fn choose(&self, mut options: Options) -> Result<Options, Failure> {
         self.memory.choose(&mut options);
+        options.by_request.clone_from(&self.by);
         if !self.is_given() {
             return Ok(options);
         }

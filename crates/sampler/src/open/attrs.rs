@@ -10,7 +10,9 @@ use super::plan::{Plan, Watching};
 use crate::options::Extras;
 use rprof_events::Rate;
 use rprof_events::{Event, EventStacks};
-use rprof_records::{Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType};
+use rprof_records::{
+    Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType, request_context,
+};
 
 /// Sample fields of all events. Every record's trailer has time and CPU, and the event id has a
 /// fixed place.
@@ -55,7 +57,7 @@ pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
     match plan.role(index) {
         Role::OffCpu => off_cpu(plan, event),
         Role::Wakeups => wakeups(plan, event),
-        Role::Samples | Role::Sideband => sampling(plan, event),
+        Role::Samples | Role::Sideband | Role::Contexts => sampling(plan, event),
     }
 }
 
@@ -100,6 +102,19 @@ fn wakeups(plan: &Plan, event: &Event) -> Attr {
     attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     attr.period_or_freq = 1;
     event.apply(&mut attr);
+    attr
+}
+
+/// Returns the attr of the event whose samples a [`ContextProgram`] writes. It runs from the start,
+/// since the program decides when there is a sample.
+///
+/// [`ContextProgram`]: rprof_perf_event::ContextProgram
+pub(super) fn contexts(plan: &Plan) -> Attr {
+    let mut attr = base(plan, &Event::dummy(), plan.rings.samples);
+    attr.flags.remove(AttrFlags::INHERIT | AttrFlags::DISABLED);
+    attr.config = request_context::BPF_OUTPUT;
+    attr.period_or_freq = 1;
+    attr.sample_type |= SampleType::RAW;
     attr
 }
 

@@ -35,6 +35,11 @@ pub enum Degradation {
         /// Cause and remedy.
         cause: String,
     },
+    /// Requests are not recorded.
+    NoRequests {
+        /// Error of the system call.
+        errno: Errno,
+    },
     /// The frequency is lower than requested.
     FrequencyLowered {
         /// Requested frequency in Hz.
@@ -251,6 +256,13 @@ impl fmt::Display for Degradation {
             ),
             Degradation::NoWakers { cause } => {
                 write!(f, "wakers are not recorded: {cause}")
+            }
+            Degradation::NoRequests { errno } => {
+                let remedy = match *errno {
+                    Errno::PERM | Errno::ACCESS => "run it as root",
+                    _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64",
+                };
+                write!(f, "requests are not recorded: {}; {remedy}", ErrnoText(*errno))
             }
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,

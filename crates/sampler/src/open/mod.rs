@@ -22,6 +22,7 @@
 //! | `opened` | open events and rings, as data |
 //! | `event_set` | events of one subject on one CPU |
 //! | `attempt` | repeated attempts to open everything |
+//! | `contexts` | reads thread contexts at each sample |
 //! | `probe` | one attempt as a test |
 //! | `reopen` | a CPU that comes back |
 //! | `attach` | threads that already run |
@@ -30,6 +31,7 @@
 mod attach;
 mod attempt;
 mod attrs;
+mod contexts;
 mod degradation;
 mod error;
 mod event_set;
@@ -49,6 +51,7 @@ pub use probe::Probe;
 
 pub(crate) use attach::{Threads, open_threads};
 pub(crate) use attempt::{Opened, Scope, open};
+pub(crate) use contexts::Contexts;
 pub(crate) use event_set::{ControlFailure, EventSet};
 pub(crate) use opened::{CpuEvents, CpuRings, OverwrittenRing};
 pub(crate) use plan::Plan;

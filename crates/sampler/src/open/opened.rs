@@ -16,6 +16,9 @@ pub enum Role {
     /// Wakeups of all threads: samples of the waking thread, with the `sched:sched_waking` payload
     /// that names the woken one.
     Wakeups,
+    /// Thread and process contexts of OpenTelemetry: see
+    /// [`request_context`](rprof_records::request_context).
+    Contexts,
     /// Process records: names, mappings, forks and exits.
     Sideband,
 }

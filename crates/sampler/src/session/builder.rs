@@ -6,7 +6,7 @@ use super::{Session, SessionError};
 use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{self, Degradation, Opened, Plan, Probe, Role, Scope, Threads};
+use crate::open::{self, Contexts, Degradation, Opened, Plan, Probe, Role, Scope, Threads};
 use crate::options::{Extras, SamplingOptions};
 use crate::target_only::TargetOnly;
 use rprof_events::{Event, Rate, cpus};
@@ -214,6 +214,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Also records which request each sample belongs to. Default: no.
+    pub fn requests(mut self, on: bool) -> Self {
+        self.options.requests = on;
+        self
+    }
+
     /// Changes any setting.
     pub fn configure(mut self, change: impl FnOnce(&mut SamplingOptions)) -> Self {
         change(&mut self.options);
@@ -284,7 +290,7 @@ impl SessionBuilder {
             (None, ..) => Scope::All,
         };
         let mut only = None;
-        let (opened, threads) = match &selection {
+        let (mut opened, threads) = match &selection {
             Some(selection) => match open::open_threads(&mut plan, selection, &mut cpus) {
                 Ok(opened) => opened,
                 Err(refused) => {
@@ -298,6 +304,15 @@ impl SessionBuilder {
                 open::open(&mut plan, &scope, &mut cpus)?,
                 Threads::default(),
             ),
+        };
+        let requests = self.options.requests && !self.options.overwrite;
+        let contexts = match requests.then(|| Contexts::open(&plan, &mut opened)) {
+            Some(Err(errno)) => {
+                plan.degradations.push(Degradation::NoRequests { errno });
+                None
+            }
+            Some(Ok(contexts)) => Some(contexts),
+            None => None,
         };
         let Opened {
             events,
@@ -386,6 +401,7 @@ impl SessionBuilder {
             stack_bases,
             overwritten,
             trace,
+            contexts,
             unsent: 0,
             ring_bytes,
             realtime: self.options.drain.realtime,

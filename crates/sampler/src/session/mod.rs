@@ -23,13 +23,13 @@ pub use switches::SwitchEvents;
 
 use online::{LOOK, OnlineCpus};
 use overwritten::OverwrittenRings;
-use rprof_perf_event::{Clock, PerfFd};
+use rprof_perf_event::{Clock, ContextPlaces, PerfFd};
 
 use crate::drain::{
     Batch, DrainThreads, FastDrain, Recycler, RemoteDrain, Snapshot, StackBases, Traces,
 };
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};
+use crate::open::{Contexts, ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};
 use crate::options::Extras;
 use crossbeam_channel::Receiver;
 use rprof_events::TraceUnit;
@@ -70,6 +70,7 @@ pub struct Session {
     recycler: Recycler,
     stack_bases: StackBases,
     overwritten: OverwrittenRings,
+    contexts: Option<Contexts>,
     ring_bytes: (usize, usize),
     realtime: Option<u8>,
     trace: Option<TraceUnit>,
@@ -94,7 +95,8 @@ impl Session {
         &self.degradations
     }
 
-    /// Returns the opened events: sample events in the requested order, then the sideband event.
+    /// Returns the opened events: sample events in the requested order, then the others, and last the
+    /// sideband event.
     pub fn events(&self) -> &[EventIds] {
         &self.events
     }
@@ -323,6 +325,12 @@ impl Session {
             events,
             paused: Arc::clone(&self.switches_paused),
         })
+    }
+
+    /// Returns the places of thread contexts, for the receiver to fill. `None` if requests are not
+    /// recorded.
+    pub fn context_places(&self) -> Option<&Arc<ContextPlaces>> {
+        self.contexts.as_ref().map(Contexts::places)
     }
 
     /// Returns the wakeup events, if recorded.

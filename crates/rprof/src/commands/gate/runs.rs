@@ -117,6 +117,9 @@ impl<'a> Runs<'a> {
         if args.filter.needs_switches() {
             recorder.arg("--latency");
         }
+        if args.filter.needs_requests() {
+            recorder.arg("--requests");
+        }
         for event in &args.event {
             recorder.arg("-e").arg(event);
         }

@@ -1,0 +1,247 @@
+//! [`RequestTimes`]: which request each sample belongs to, as OpenTelemetry's thread context tells.
+//!
+//! ```text
+//!   records of `otel-context` --> by thread: time, instruction pointer, context
+//!                                                    |
+//!   sample: thread, time, instruction pointer -------+--> context --> wanted by the filter? name
+//! ```
+//!
+//! The kernel wrote each context just before its sample. A sample without one has no request.
+
+use rprof_perfdata::Walk;
+use rprof_profile::intern::Values;
+use rprof_profile::{Filter, RequestKey};
+use rprof_records::request_context::{
+    self, MAX_DISTANCE, RequestContext, attribute_keys, attributes,
+};
+use rprof_records::{RawRecord, RecordType, Sample};
+use rustc_hash::FxHashMap;
+
+use crate::sideband_pass::Index;
+
+/// Maximum number of distinct contexts. Further samples have no request.
+const MAX_CONTEXTS: usize = 4 << 20;
+
+/// Maximum number of keys of a process.
+const MAX_KEYS: usize = 256;
+
+/// Name of samples without the attribute, the span or the trace.
+const NONE: &str = "[no request]";
+
+/// RequestTimes of all samples, for one filter and one key.
+#[derive(Debug, Default)]
+pub(crate) struct RequestTimes {
+    /// Sorted by time.
+    by_thread: FxHashMap<i32, Vec<Moment>>,
+    /// `wanted[c]`: the filter accepts context c.
+    wanted: Vec<bool>,
+    /// Index in `names`, by context.
+    name_of: Vec<u32>,
+    /// Names of requests; the first is [`NONE`].
+    names: Vec<String>,
+    /// True if the filter rejects samples without a request.
+    filters: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    time: u64,
+    ip: u64,
+    context: u32,
+}
+
+/// Context of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Context {
+    process: (i32, u64),
+    trace: [u8; 16],
+    span: [u8; 8],
+    attributes: Box<[u8]>,
+}
+
+impl RequestTimes {
+    /// Reads the contexts of a recording. Returns `None` if neither the filter nor the key needs
+    /// them.
+    pub(crate) fn of(
+        index: &Index<'_>,
+        filter: &Filter,
+        key: Option<&RequestKey>,
+    ) -> Option<RequestTimes> {
+        let filters = !filter.traces.is_empty() || filter.slower_than.is_some();
+        if !filters && key.is_none() {
+            return None;
+        }
+        let mut reader = Reader {
+            index,
+            by_thread: FxHashMap::default(),
+            contexts: Values::default(),
+            keys: FxHashMap::default(),
+        };
+        match index.kept_blocks() {
+            Some(blocks) => blocks.iter().for_each(|block| reader.handle_block(block.walk())),
+            None => (index.data.blocks().filter_map(Result::ok))
+                .for_each(|block| reader.handle_block(block.walk())),
+        }
+        Some(reader.finish(filter, filters, key))
+    }
+
+    /// Returns the name of the request of a sample, as an index of [`names`](Self::names). Returns
+    /// `None` if the filter rejects the sample.
+    #[inline]
+    pub(crate) fn of_sample(&self, tid: i32, time: Option<u64>, ip: Option<u64>) -> Option<u32> {
+        let found = time.zip(ip).and_then(|(time, ip)| {
+            let moments = self.by_thread.get(&tid)?;
+            let end = moments.partition_point(|moment| moment.time <= time);
+            let near = (moments.get(..end)?.iter().rev())
+                .take_while(|moment| time - moment.time <= MAX_DISTANCE);
+            Some(near.into_iter().find(|moment| moment.ip == ip)?.context as usize)
+        });
+        match found {
+            Some(context) if *self.wanted.get(context)? => self.name_of.get(context).copied(),
+            Some(_) => None,
+            None => (!self.filters).then_some(0),
+        }
+    }
+
+    /// Names of requests.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+struct Reader<'i> {
+    index: &'i Index<'i>,
+    by_thread: FxHashMap<i32, Vec<Moment>>,
+    contexts: Values<Context>,
+    /// Names of attributes, by process and generation.
+    keys: FxHashMap<(i32, u64), Vec<String>>,
+}
+
+impl Reader<'_> {
+    fn handle_block(&mut self, walk: Walk<'_>) {
+        for walked in walk {
+            if walked.record.kind == RecordType::SAMPLE {
+                self.handle_sample(&walked.record);
+            }
+        }
+    }
+
+    fn handle_sample(&mut self, raw: &RawRecord<'_>) -> Option<()> {
+        let events = self.index.data.events();
+        let described = &events.list()[events.of_sample(raw)?];
+        if described.name != request_context::EVENT {
+            return None;
+        }
+        let sample = Sample::parse(raw.body, &described.layout).ok()?;
+        let (pid, tid, time) = (sample.pid()?, sample.tid()?, sample.time()?);
+        let payload = sample.raw()?;
+        let payload = payload.to_cow();
+        match RequestContext::parse(&payload, described.layout.endian())? {
+            RequestContext::Thread {
+                generation,
+                ip,
+                trace,
+                span,
+                attributes,
+            } => {
+                if self.contexts.as_slice().len() >= MAX_CONTEXTS {
+                    return None;
+                }
+                let context = self.contexts.intern(Context {
+                    process: (pid, generation),
+                    trace,
+                    span,
+                    attributes: attributes.into(),
+                });
+                let moment = Moment { time, ip, context };
+                self.by_thread.entry(tid).or_default().push(moment);
+            }
+            RequestContext::Process {
+                generation,
+                resource,
+            } => {
+                let mut keys = attribute_keys(resource);
+                keys.truncate(MAX_KEYS);
+                self.keys.insert((pid, generation), keys);
+            }
+        }
+        Some(())
+    }
+
+    fn finish(mut self, filter: &Filter, filters: bool, key: Option<&RequestKey>) -> RequestTimes {
+        for moments in self.by_thread.values_mut() {
+            moments.sort_by_key(|moment| moment.time);
+        }
+        let contexts = self.contexts.as_slice();
+        let mut names: Values<String> = Values::default();
+        names.intern(NONE.to_owned());
+        let name_of = |context: &Context| {
+            let keys = self.keys.get(&context.process);
+            context.name(key?, keys.map_or(&[], Vec::as_slice))
+        };
+        let name_of = (contexts.iter())
+            .map(|context| name_of(context).map_or(0, |name| names.intern(name)))
+            .collect();
+        let lengths = match filter.slower_than {
+            Some(_) => self.lengths(),
+            None => FxHashMap::default(),
+        };
+        let is_wanted = |context: &Context| {
+            let trace = hex(&context.trace);
+            let is_of_trace = filter.traces.is_empty() || filter.traces.contains(&trace);
+            let is_slow = filter.slower_than.is_none_or(|least| {
+                let length = lengths.get(&(context.trace, context.span));
+                context.has_span() && length.is_some_and(|(first, last)| last - first > least)
+            });
+            is_of_trace && is_slow
+        };
+        RequestTimes {
+            wanted: contexts.iter().map(is_wanted).collect(),
+            by_thread: self.by_thread,
+            name_of,
+            names: names.into_vec(),
+            filters,
+        }
+    }
+
+    /// Returns the first and the last time of each span in samples, in all threads.
+    fn lengths(&self) -> FxHashMap<([u8; 16], [u8; 8]), (u64, u64)> {
+        let mut lengths = FxHashMap::default();
+        for moment in self.by_thread.values().flatten() {
+            let context = self.contexts.get(moment.context);
+            let span = (lengths.entry((context.trace, context.span)))
+                .or_insert((moment.time, moment.time));
+            *span = (span.0.min(moment.time), span.1.max(moment.time));
+        }
+        lengths
+    }
+}
+
+impl Context {
+    fn has_span(&self) -> bool {
+        self.span != [0; 8] && self.trace != [0; 16]
+    }
+
+    /// Returns the value of a key; `None` without one.
+    fn name(&self, key: &RequestKey, keys: &[String]) -> Option<String> {
+        match key {
+            RequestKey::Trace => (self.trace != [0; 16]).then(|| hex(&self.trace)),
+            RequestKey::Span => self.has_span().then(|| hex(&self.span)),
+            RequestKey::Attribute(name) => {
+                let is_it = |key: u8| keys.get(usize::from(key)) == Some(name);
+                let values = attributes(&self.attributes).filter(|(key, _)| is_it(*key));
+                let (_, value) = values.last()?;
+                Some(String::from_utf8_lossy(value).into_owned())
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        write!(text, "{byte:02x}").ok();
+        text
+    })
+}

@@ -1,0 +1,632 @@
+//! [`ContextProgram`]: a BPF program that reads OpenTelemetry's thread context at each sample.
+//!
+//! The program runs in the kernel while the sampled thread is interrupted, so it reads the context
+//! of exactly that moment. A reader in another process could only read a later one. The kernel
+//! writes the result as a record of a `bpf-output` event, just before the sample.
+//!
+//! The layout of the thread context is that of OTEP 4947. bpf(2) is the reference of the calls, and
+//! `include/uapi/linux/bpf.h` of the numbers.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use rprof_records::request_context::{HEADER_BYTES, MAX_ATTRIBUTE_BYTES, PREFIX_BYTES, THREAD};
+
+use crate::{Errno, PerfFd};
+
+const MAP_CREATE: u32 = 0;
+const MAP_UPDATE_ELEM: u32 = 2;
+const MAP_DELETE_ELEM: u32 = 3;
+const PROG_LOAD: u32 = 5;
+const PROG_TEST_RUN: u32 = 10;
+
+const HASH: u32 = 1;
+const PERF_EVENT_ARRAY: u32 = 4;
+const PERCPU_ARRAY: u32 = 6;
+
+const PERF_EVENT: u32 = 7;
+const RAW_TRACEPOINT: u32 = 17;
+
+const MAP_LOOKUP: i32 = 1;
+const PERF_EVENT_OUTPUT: i32 = 25;
+const CURRENT_TASK: i32 = 35;
+const PROBE_READ_USER: i32 = 112;
+const PROBE_READ_KERNEL: i32 = 113;
+const NS_CURRENT_PID_TGID: i32 = 120;
+
+/// Maximum number of processes with a context.
+const MAX_PROCESSES: u32 = 4096;
+
+/// Upper limit of the size of a task in the kernel (`struct task_struct`).
+const MAX_TASK: i32 = 16 << 10;
+
+/// Offset of the instruction pointer in a program's context (`struct bpf_perf_event_data`).
+const IP: Option<i16> = match () {
+    () if cfg!(target_arch = "x86_64") => Some(16 * 8),
+    () if cfg!(target_arch = "aarch64") => Some(32 * 8),
+    () => None,
+};
+
+/// Place of the pointer to the thread context, for all threads of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextPlace {
+    /// At a distance from the thread pointer, in bytes.
+    Static(i64),
+    /// In memory that the thread allocates when it first uses a module.
+    Dynamic {
+        /// Distance from the thread pointer to the pointer to the module table (DTV), in bytes.
+        table: i64,
+        /// Offset of the module's entry in the table, in bytes.
+        entry: u64,
+        /// Offset in the memory of the module, in bytes.
+        offset: u64,
+    },
+}
+
+/// Processes with a thread context. Shared with the running program.
+#[derive(Debug)]
+pub struct ContextPlaces(OwnedFd);
+
+impl ContextPlaces {
+    /// Sets the place of a process. Its records contain `generation` from then on.
+    ///
+    /// # Errors
+    /// The error of bpf(2), for example E2BIG if too many processes have one.
+    pub fn set(&self, pid: u32, generation: u64, place: ContextPlace) -> Result<(), Errno> {
+        let (kind, offset, table, entry) = match place {
+            ContextPlace::Static(offset) => (0, offset.cast_unsigned(), 0, 0),
+            ContextPlace::Dynamic {
+                table,
+                entry,
+                offset,
+            } => (1, offset, table.cast_unsigned(), entry),
+        };
+        let value = [generation, kind, offset, table, entry];
+        update(self.0.as_fd(), &pid, &value)
+    }
+
+    /// Removes a process.
+    pub fn remove(&self, pid: u32) {
+        let mut attr = MapElement::new(self.0.as_fd(), &pid, std::ptr::null());
+        // SAFETY: the key outlives the call, and has the size of the map's keys.
+        unsafe { bpf(MAP_DELETE_ELEM, &raw mut attr) }.ok();
+    }
+}
+
+/// The program, loaded. It runs for each event that it is attached to.
+#[derive(Debug)]
+pub struct ContextProgram {
+    program: OwnedFd,
+    outputs: OwnedFd,
+    places: Arc<ContextPlaces>,
+    _scratch: OwnedFd,
+}
+
+impl ContextProgram {
+    /// Loads the program for CPUs with numbers below `cpus`.
+    ///
+    /// # Errors
+    /// The error of bpf(2): EPERM without CAP_BPF and CAP_PERFMON, EINVAL on kernels before 5.10,
+    /// ENOSYS on other architectures than x86-64 and AArch64.
+    pub fn load(cpus: u32) -> Result<ContextProgram, Errno> {
+        let ip = IP.ok_or(Errno::NOSYS)?;
+        let thread_pointer = thread_pointer_offset()?;
+        let namespace = File::open("/proc/self/ns/pid").and_then(|file| file.metadata());
+        let namespace = namespace.map_err(|error| errno_of(&error))?;
+        let places = create_map(HASH, 4, 40, MAX_PROCESSES)?;
+        let outputs = create_map(PERF_EVENT_ARRAY, 4, 4, cpus)?;
+        let scratch_bytes = (PREFIX_BYTES + HEADER_BYTES + MAX_ATTRIBUTE_BYTES) as u32;
+        let scratch = create_map(PERCPU_ARRAY, 4, scratch_bytes.next_multiple_of(8), 1)?;
+        let code = reader(&Reader {
+            thread_pointer,
+            ip,
+            namespace: (kernel_device(namespace.dev()), namespace.ino()),
+            places: places.as_raw_fd(),
+            outputs: outputs.as_raw_fd(),
+            scratch: scratch.as_raw_fd(),
+        });
+        Ok(ContextProgram {
+            program: load(PERF_EVENT, &code)?,
+            outputs,
+            places: Arc::new(ContextPlaces(places)),
+            _scratch: scratch,
+        })
+    }
+
+    /// Sends the records of a CPU to an event of type `bpf-output` on it, which must be enabled.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub fn send_to(&self, cpu: u32, event: &PerfFd) -> Result<(), Errno> {
+        let fd = event.as_fd().as_raw_fd();
+        update(self.outputs.as_fd(), &cpu, &fd)
+    }
+
+    /// The places of processes.
+    pub fn places(&self) -> &Arc<ContextPlaces> {
+        &self.places
+    }
+}
+
+impl AsFd for ContextProgram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+}
+
+/// Converts a device number of stat(2) to the kernel's own form.
+fn kernel_device(device: u64) -> u64 {
+    u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// Returns the offset of the thread pointer in the kernel's task.
+///
+/// It depends on the kernel's configuration. So a program searches the task of this thread for the
+/// thread pointer, and another thread must find its own one at the same offset.
+fn thread_pointer_offset() -> Result<i32, Errno> {
+    let find = || {
+        let program = load(RAW_TRACEPOINT, &finder(thread_pointer()))?;
+        run(program.as_fd())
+    };
+    let first = find()?;
+    let second = std::thread::spawn(find).join().map_err(|_| Errno::IO)??;
+    match i32::try_from(first) {
+        Ok(offset) if offset > 0 && first == second => Ok(offset),
+        _ => Err(Errno::NOSYS),
+    }
+}
+
+/// Returns the thread pointer of this thread; 0 on unsupported architectures.
+fn thread_pointer() -> u64 {
+    let pointer: u64;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the ABI of x86-64 puts the thread pointer itself at its address, and the instruction
+    // only reads it.
+    unsafe {
+        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction only reads a register.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        pointer = 0;
+    }
+    pointer
+}
+
+/// Instruction of a BPF program (`struct bpf_insn`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Instruction {
+    code: u8,
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+/// Assembler with forward labels.
+#[derive(Debug, Default)]
+struct Assembler {
+    code: Vec<Instruction>,
+    /// Jumps to a label, by instruction.
+    jumps: Vec<(usize, Label)>,
+    /// Instruction of each label, once known.
+    labels: Vec<Option<usize>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Label(usize);
+
+/// Register; 10 is the frame pointer.
+type Register = u8;
+const FRAME: Register = 10;
+
+const ADD: u8 = 0x07;
+const LOAD_64: u8 = 0x79;
+const LOAD_16: u8 = 0x69;
+const LOAD_8: u8 = 0x71;
+const STORE_64: u8 = 0x7b;
+const JUMP_IF_EQUAL: u8 = 0x15;
+const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+const JUMP_IF_GREATER: u8 = 0x25;
+const JUMP_IF_LESS: u8 = 0xa5;
+
+impl Assembler {
+    fn emit(&mut self, code: u8, (to, from): (Register, Register), offset: i16, immediate: i32) {
+        let registers = from << 4 | to;
+        self.code.push(Instruction {
+            code,
+            registers,
+            offset,
+            immediate,
+        });
+    }
+
+    fn set(&mut self, to: Register, value: i32) {
+        self.emit(0xb7, (to, 0), 0, value);
+    }
+
+    fn set_64(&mut self, to: Register, value: u64) {
+        self.emit(0x18, (to, 0), 0, value as i32);
+        self.emit(0, (0, 0), 0, (value >> 32) as i32);
+    }
+
+    fn set_map(&mut self, to: Register, map: i32) {
+        const PSEUDO_MAP_FD: Register = 1;
+        self.emit(0x18, (to, PSEUDO_MAP_FD), 0, map);
+        self.emit(0, (0, 0), 0, 0);
+    }
+
+    fn copy(&mut self, to: Register, from: Register) {
+        self.emit(0xbf, (to, from), 0, 0);
+    }
+
+    fn add(&mut self, to: Register, value: i32) {
+        self.emit(ADD, (to, 0), 0, value);
+    }
+
+    fn add_register(&mut self, to: Register, from: Register) {
+        self.emit(ADD | 8, (to, from), 0, 0);
+    }
+
+    fn load(&mut self, code: u8, to: Register, (from, offset): (Register, i16)) {
+        self.emit(code, (to, from), offset, 0);
+    }
+
+    fn store(&mut self, (to, offset): (Register, i16), from: Register) {
+        self.emit(STORE_64, (to, from), offset, 0);
+    }
+
+    fn call(&mut self, function: i32) {
+        self.emit(0x85, (0, 0), 0, function);
+    }
+
+    fn exit(&mut self) {
+        self.emit(0x95, (0, 0), 0, 0);
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    fn bind(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.code.len());
+    }
+
+    fn jump_if(&mut self, code: u8, register: Register, value: i32, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.emit(code, (register, 0), 0, value);
+    }
+
+    fn jump_if_equal_to(&mut self, register: Register, other: Register, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.emit(JUMP_IF_EQUAL | 8, (register, other), 0, 0);
+    }
+
+    fn jump(&mut self, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.emit(0x05, (0, 0), 0, 0);
+    }
+
+    /// Reads 8 bytes at the address in a register into the stack slot at -16, with a helper.
+    /// Jumps to `failed` if they are unreadable.
+    fn read_word(&mut self, helper: i32, address: Register, failed: Label) {
+        self.copy(3, address);
+        self.copy(1, FRAME);
+        self.add(1, -16);
+        self.set(2, 8);
+        self.call(helper);
+        self.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, failed);
+    }
+
+    fn finish(mut self) -> Vec<Instruction> {
+        for (at, label) in &self.jumps {
+            // Both programs have fewer than 128 instructions.
+            if let Some(target) = self.labels[label.0] {
+                self.code[*at].offset = (target as i64 - *at as i64 - 1) as i16;
+            }
+        }
+        self.code
+    }
+}
+
+/// Returns the program that searches the current task for a word. It returns the offset, or 0.
+fn finder(wanted: u64) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let (next, found, skip) = (a.label(), a.label(), a.label());
+    a.call(CURRENT_TASK);
+    a.copy(6, 0);
+    a.set(7, 0);
+    a.set_64(8, wanted);
+    a.bind(next);
+    a.copy(9, 6);
+    a.add_register(9, 7);
+    a.read_word(PROBE_READ_KERNEL, 9, skip);
+    a.load(LOAD_64, 1, (FRAME, -16));
+    a.jump_if_equal_to(1, 8, found);
+    a.bind(skip);
+    a.add(7, 8);
+    a.jump_if(JUMP_IF_LESS, 7, MAX_TASK, next);
+    a.set(0, 0);
+    a.exit();
+    a.bind(found);
+    a.copy(0, 7);
+    a.exit();
+    a.finish()
+}
+
+struct Reader {
+    thread_pointer: i32,
+    ip: i16,
+    namespace: (u64, u64),
+    places: i32,
+    outputs: i32,
+    scratch: i32,
+}
+
+/// Returns the program that reads the context. It returns 1, since the kernel drops the sample
+/// otherwise.
+fn reader(of: &Reader) -> Vec<Instruction> {
+    let header = PREFIX_BYTES as i16;
+    let mut a = Assembler::default();
+    let (done, is_static, bare, emit) = (a.label(), a.label(), a.label(), a.label());
+    a.copy(6, 1);
+    // The pid as this process sees it, which may run in a container.
+    a.set_64(1, of.namespace.0);
+    a.set_64(2, of.namespace.1);
+    a.copy(3, FRAME);
+    a.add(3, -8);
+    a.set(4, 8);
+    a.call(NS_CURRENT_PID_TGID);
+    a.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, done);
+    a.set_map(1, of.places);
+    a.copy(2, FRAME);
+    a.add(2, -4);
+    a.call(MAP_LOOKUP);
+    a.jump_if(JUMP_IF_EQUAL, 0, 0, done);
+    a.copy(7, 0);
+    a.call(CURRENT_TASK);
+    a.add(0, of.thread_pointer);
+    a.read_word(PROBE_READ_KERNEL, 0, done);
+    a.load(LOAD_64, 8, (FRAME, -16));
+    a.load(LOAD_64, 1, (7, 8));
+    a.jump_if(JUMP_IF_EQUAL, 1, 0, is_static);
+    a.load(LOAD_64, 1, (7, 24));
+    a.add_register(8, 1);
+    a.read_word(PROBE_READ_USER, 8, done);
+    a.load(LOAD_64, 8, (FRAME, -16));
+    a.load(LOAD_64, 1, (7, 32));
+    a.add_register(8, 1);
+    a.read_word(PROBE_READ_USER, 8, done);
+    a.load(LOAD_64, 8, (FRAME, -16));
+    // Memory of the module: none yet, or not allocated (`TLS_DTV_UNALLOCATED`).
+    a.jump_if(JUMP_IF_EQUAL, 8, 0, done);
+    a.jump_if(JUMP_IF_EQUAL, 8, -1, done);
+    a.bind(is_static);
+    a.load(LOAD_64, 1, (7, 16));
+    a.add_register(8, 1);
+    a.read_word(PROBE_READ_USER, 8, done);
+    a.load(LOAD_64, 8, (FRAME, -16));
+    a.jump_if(JUMP_IF_EQUAL, 8, 0, done);
+    a.set(1, 0);
+    a.store((FRAME, -24), 1);
+    a.set_map(1, of.scratch);
+    a.copy(2, FRAME);
+    a.add(2, -24);
+    a.call(MAP_LOOKUP);
+    a.jump_if(JUMP_IF_EQUAL, 0, 0, done);
+    a.copy(9, 0);
+    a.copy(1, 9);
+    a.add(1, PREFIX_BYTES as i32);
+    a.set(2, HEADER_BYTES as i32);
+    a.copy(3, 8);
+    a.call(PROBE_READ_USER);
+    a.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, done);
+    a.load(LOAD_8, 1, (9, header + 24));
+    a.jump_if(JUMP_IF_NOT_EQUAL, 1, 1, done);
+    a.set(1, THREAD as i32);
+    a.store((9, 0), 1);
+    a.load(LOAD_64, 1, (7, 0));
+    a.store((9, 8), 1);
+    a.load(LOAD_64, 1, (6, of.ip));
+    a.store((9, 16), 1);
+    a.load(LOAD_16, 7, (9, header + 26));
+    a.jump_if(JUMP_IF_GREATER, 7, MAX_ATTRIBUTE_BYTES as i32, bare);
+    a.copy(1, 9);
+    a.add(1, (PREFIX_BYTES + HEADER_BYTES) as i32);
+    a.copy(2, 7);
+    a.copy(3, 8);
+    a.add(3, HEADER_BYTES as i32);
+    a.call(PROBE_READ_USER);
+    a.jump_if(JUMP_IF_EQUAL, 0, 0, emit);
+    a.bind(bare);
+    a.set(7, 0);
+    a.bind(emit);
+    a.copy(1, 6);
+    a.set_map(2, of.outputs);
+    // `BPF_F_CURRENT_CPU`
+    a.set_64(3, 0xffff_ffff);
+    a.copy(4, 9);
+    a.copy(5, 7);
+    a.add(5, (PREFIX_BYTES + HEADER_BYTES) as i32);
+    a.call(PERF_EVENT_OUTPUT);
+    a.jump(done);
+    a.bind(done);
+    a.set(0, 1);
+    a.exit();
+    a.finish()
+}
+
+#[repr(C)]
+struct MapCreation {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct MapElement {
+    map: u32,
+    _padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+impl MapElement {
+    fn new(map: BorrowedFd<'_>, key: &u32, value: *const u8) -> MapElement {
+        MapElement {
+            map: map.as_raw_fd().cast_unsigned(),
+            _padding: 0,
+            key: std::ptr::from_ref(key).addr() as u64,
+            value: value.addr() as u64,
+            flags: 0,
+        }
+    }
+}
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    count: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: u32,
+    result: u32,
+    data_in_size: u32,
+    data_out_size: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    context_in_size: u32,
+    context_out_size: u32,
+    context_in: u64,
+    context_out: u64,
+    flags: u32,
+    cpu: u32,
+}
+
+/// Calls bpf(2).
+///
+/// # Safety
+/// `attr` must match the command, and its addresses must be valid as the command requires.
+unsafe fn bpf<T>(command: u32, attr: *mut T) -> Result<libc::c_int, Errno> {
+    // SAFETY: see above.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };
+    match libc::c_int::try_from(result) {
+        Ok(result) if result >= 0 => Ok(result),
+        _ => Err(errno_of(&io::Error::last_os_error())),
+    }
+}
+
+fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> Result<OwnedFd, Errno> {
+    let mut attr = MapCreation {
+        kind,
+        key_size: key,
+        value_size: value,
+        max_entries: entries,
+        flags: 0,
+    };
+    // SAFETY: the attr has no addresses.
+    let fd = unsafe { bpf(MAP_CREATE, &raw mut attr) }?;
+    // SAFETY: the call returned a new descriptor, which the kernel opens with O_CLOEXEC.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets the value of a key. `T` must have the size of the map's values.
+fn update<T>(map: BorrowedFd<'_>, key: &u32, value: &T) -> Result<(), Errno> {
+    let mut attr = MapElement::new(map, key, std::ptr::from_ref(value).cast());
+    // SAFETY: key and value outlive the call, and have the sizes of the map.
+    unsafe { bpf(MAP_UPDATE_ELEM, &raw mut attr) }.map(drop)
+}
+
+fn load(kind: u32, code: &[Instruction]) -> Result<OwnedFd, Errno> {
+    // The helpers are for programs under the GPL only, as the kernel sees it.
+    let license = c"GPL";
+    let mut attr = ProgramLoad {
+        kind,
+        count: code.len() as u32,
+        code: code.as_ptr().addr() as u64,
+        license: license.as_ptr().addr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: 0,
+    };
+    // SAFETY: code and license outlive the call.
+    let fd = unsafe { bpf(PROG_LOAD, &raw mut attr) }?;
+    // SAFETY: the call returned a new descriptor, which the kernel opens with O_CLOEXEC.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Runs a program on this thread, and returns its result.
+fn run(program: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut attr = TestRun {
+        program: program.as_raw_fd().cast_unsigned(),
+        ..TestRun::default()
+    };
+    // SAFETY: the attr has no addresses.
+    unsafe { bpf(PROG_TEST_RUN, &raw mut attr) }?;
+    Ok(attr.result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_lead_to_their_labels() {
+        let code = finder(7);
+        let next = code.iter().position(|one| one.code == JUMP_IF_LESS);
+        let next = next.expect("the loop");
+        let target = next as i64 + 1 + i64::from(code[next].offset);
+        assert_eq!(code[target as usize].code, 0xbf, "the copy that starts a round");
+        assert!(reader(&Reader {
+            thread_pointer: 8,
+            ip: 128,
+            namespace: (4, 5),
+            places: 3,
+            outputs: 4,
+            scratch: 5,
+        })
+        .iter()
+        .all(|one| one.code != 0x05 || one.offset >= 0));
+    }
+
+    #[test]
+    fn the_kernel_accepts_the_program() {
+        if !rprof_testing::is_root() {
+            rprof_testing::skip("root");
+            return;
+        }
+        let program = ContextProgram::load(4).expect("load");
+        let place = ContextPlace::Static(-8);
+        program.places().set(std::process::id(), 1, place).expect("set");
+        program.places().remove(std::process::id());
+    }
+}
