@@ -14,6 +14,7 @@ mod overwrite;
 mod periods;
 mod privileges;
 mod recording;
+mod requests;
 mod rotation;
 mod runs;
 mod signals;

@@ -84,7 +84,11 @@ pub fn analyse_with_code<'a>(
             divides: options.latency,
             parallelism: &options.filter.parallelism,
         };
-        let requests = RequestTimes::of(&index, &options.filter, options.by_request.as_ref());
+        let requests = RequestTimes::of(
+            &index,
+            &options.filter,
+            (options.by_request.as_ref(), options.request_ids),
+        );
         let filter = (&options.filter, latency, requests.as_ref());
         let parts = resolve_in_parts(&index, symbolizer, filter, pass, n);
         let parts = WorkerResults::new(parts);

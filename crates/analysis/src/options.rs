@@ -37,6 +37,8 @@ pub struct Options {
     /// Name threads by the requests that they worked on: samples of one request are added up, of
     /// any thread.
     pub by_request: Option<RequestKey>,
+    /// Separate the requests of each thread: see [`Thread::request`](rprof_profile::Thread::request).
+    pub request_ids: bool,
     /// Treatment of wait samples.
     pub waits: WaitOptions,
     /// Treatment of memory over time, in recordings of memory.

@@ -10,7 +10,7 @@
 
 use rprof_perfdata::Walk;
 use rprof_profile::intern::Values;
-use rprof_profile::{Filter, RequestKey};
+use rprof_profile::{Filter, RequestIds, RequestKey};
 use rprof_records::request_context::{
     self, MAX_DISTANCE, RequestContext, attribute_keys, attributes,
 };
@@ -38,7 +38,7 @@ pub(crate) struct RequestTimes {
     /// Index in `names`, by context.
     name_of: Vec<u32>,
     /// Names of requests; the first is [`NONE`].
-    names: Vec<String>,
+    names: Vec<RequestName>,
     /// True if the filter rejects samples without a request.
     filters: bool,
 }
@@ -50,12 +50,19 @@ struct Moment {
     context: u32,
 }
 
+/// Name of a request, and its ids if threads are separated by them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RequestName {
+    pub(crate) name: String,
+    pub(crate) ids: Option<RequestIds>,
+}
+
 /// Context of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Context {
     process: (i32, u64),
-    trace: [u8; 16],
-    span: [u8; 8],
+    /// `None` without an active trace.
+    ids: Option<RequestIds>,
     attributes: Box<[u8]>,
 }
 
@@ -65,10 +72,10 @@ impl RequestTimes {
     pub(crate) fn of(
         index: &Index<'_>,
         filter: &Filter,
-        key: Option<&RequestKey>,
+        (key, has_ids): (Option<&RequestKey>, bool),
     ) -> Option<RequestTimes> {
         let filters = !filter.traces.is_empty() || filter.slower_than.is_some();
-        if !filters && key.is_none() {
+        if !filters && key.is_none() && !has_ids {
             return None;
         }
         let mut reader = Reader {
@@ -82,7 +89,7 @@ impl RequestTimes {
             None => (index.data.blocks().filter_map(Result::ok))
                 .for_each(|block| reader.handle_block(block.walk())),
         }
-        Some(reader.finish(filter, filters, key))
+        Some(reader.finish(filter, filters, (key, has_ids)))
     }
 
     /// Returns the name of the request of a sample, as an index of [`names`](Self::names). Returns
@@ -104,7 +111,7 @@ impl RequestTimes {
     }
 
     /// Names of requests.
-    pub(crate) fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[RequestName] {
         &self.names
     }
 }
@@ -147,10 +154,10 @@ impl Reader<'_> {
                 if self.contexts.as_slice().len() >= MAX_CONTEXTS {
                     return None;
                 }
+                let has_ids = trace != [0; 16] && span != [0; 8];
                 let context = self.contexts.intern(Context {
                     process: (pid, generation),
-                    trace,
-                    span,
+                    ids: has_ids.then_some(RequestIds { trace, span }),
                     attributes: attributes.into(),
                 });
                 let moment = Moment { time, ip, context };
@@ -168,30 +175,42 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn finish(mut self, filter: &Filter, filters: bool, key: Option<&RequestKey>) -> RequestTimes {
+    fn finish(
+        mut self,
+        filter: &Filter,
+        filters: bool,
+        (key, has_ids): (Option<&RequestKey>, bool),
+    ) -> RequestTimes {
         for moments in self.by_thread.values_mut() {
             moments.sort_by_key(|moment| moment.time);
         }
         let contexts = self.contexts.as_slice();
-        let mut names: Values<String> = Values::default();
-        names.intern(NONE.to_owned());
+        let mut names: Values<RequestName> = Values::default();
+        names.intern(RequestName {
+            name: NONE.to_owned(),
+            ids: None,
+        });
         let name_of = |context: &Context| {
-            let keys = self.keys.get(&context.process);
-            context.name(key?, keys.map_or(&[], Vec::as_slice))
+            let keys = self.keys.get(&context.process).map_or(&[][..], Vec::as_slice);
+            let name = key.and_then(|key| context.name(key, keys));
+            RequestName {
+                name: name.unwrap_or_else(|| NONE.to_owned()),
+                ids: context.ids.filter(|_| has_ids),
+            }
         };
         let name_of = (contexts.iter())
-            .map(|context| name_of(context).map_or(0, |name| names.intern(name)))
+            .map(|context| names.intern(name_of(context)))
             .collect();
         let lengths = match filter.slower_than {
             Some(_) => self.lengths(),
             None => FxHashMap::default(),
         };
         let is_wanted = |context: &Context| {
-            let trace = hex(&context.trace);
-            let is_of_trace = filter.traces.is_empty() || filter.traces.contains(&trace);
+            let is_of_trace = filter.traces.is_empty()
+                || (context.ids).is_some_and(|ids| filter.traces.contains(&ids.trace_hex()));
             let is_slow = filter.slower_than.is_none_or(|least| {
-                let length = lengths.get(&(context.trace, context.span));
-                context.has_span() && length.is_some_and(|(first, last)| last - first > least)
+                let length = context.ids.and_then(|ids| lengths.get(&ids));
+                length.is_some_and(|(first, last)| last - first > least)
             });
             is_of_trace && is_slow
         };
@@ -205,28 +224,24 @@ impl Reader<'_> {
     }
 
     /// Returns the first and the last time of each span in samples, in all threads.
-    fn lengths(&self) -> FxHashMap<([u8; 16], [u8; 8]), (u64, u64)> {
+    fn lengths(&self) -> FxHashMap<RequestIds, (u64, u64)> {
         let mut lengths = FxHashMap::default();
         for moment in self.by_thread.values().flatten() {
-            let context = self.contexts.get(moment.context);
-            let span = (lengths.entry((context.trace, context.span)))
-                .or_insert((moment.time, moment.time));
-            *span = (span.0.min(moment.time), span.1.max(moment.time));
+            if let Some(ids) = self.contexts.get(moment.context).ids {
+                let span = lengths.entry(ids).or_insert((moment.time, moment.time));
+                *span = (span.0.min(moment.time), span.1.max(moment.time));
+            }
         }
         lengths
     }
 }
 
 impl Context {
-    fn has_span(&self) -> bool {
-        self.span != [0; 8] && self.trace != [0; 16]
-    }
-
     /// Returns the value of a key; `None` without one.
     fn name(&self, key: &RequestKey, keys: &[String]) -> Option<String> {
         match key {
-            RequestKey::Trace => (self.trace != [0; 16]).then(|| hex(&self.trace)),
-            RequestKey::Span => self.has_span().then(|| hex(&self.span)),
+            RequestKey::Trace => self.ids.map(|ids| ids.trace_hex()),
+            RequestKey::Span => self.ids.map(|ids| ids.span_hex()),
             RequestKey::Attribute(name) => {
                 let is_it = |key: u8| keys.get(usize::from(key)) == Some(name);
                 let values = attributes(&self.attributes).filter(|(key, _)| is_it(*key));
@@ -235,13 +250,4 @@ impl Context {
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
 }

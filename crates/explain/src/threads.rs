@@ -184,6 +184,7 @@ mod tests {
                 tid: Some(if name == "main" { 7 } else { 8 }),
                 comm,
                 process_comm: None,
+                request: None,
             })
         });
         for time in 0..1000 {

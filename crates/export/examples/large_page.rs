@@ -69,6 +69,7 @@ fn profile(stacks: usize, samples: usize) -> Profile {
                 tid: Some(4000 + n as i32),
                 comm,
                 process_comm: None,
+                request: None,
             })
         })
         .collect();

@@ -63,17 +63,23 @@ pub enum SampleLabel {
     Cpu,
     /// CPU mode: `user` or `kernel`.
     Mode,
+    /// Trace id of the request. Requires a profile that separates requests.
+    Trace,
+    /// Span id of the request. Requires a profile that separates requests.
+    Span,
 }
 
 impl SampleLabel {
     /// All labels, in output order.
-    pub const ALL: [SampleLabel; 6] = [
+    pub const ALL: [SampleLabel; 8] = [
         SampleLabel::Thread,
         SampleLabel::Process,
         SampleLabel::Pid,
         SampleLabel::Tid,
         SampleLabel::Cpu,
         SampleLabel::Mode,
+        SampleLabel::Trace,
+        SampleLabel::Span,
     ];
 
     /// Returns the label's name in pprof. A thread name is `comm`, as in perf's converters.
@@ -85,6 +91,8 @@ impl SampleLabel {
             SampleLabel::Tid => "tid",
             SampleLabel::Cpu => "cpu",
             SampleLabel::Mode => "mode",
+            SampleLabel::Trace => "trace_id",
+            SampleLabel::Span => "span_id",
         }
     }
 
@@ -97,7 +105,14 @@ impl SampleLabel {
             SampleLabel::Tid => "thread.id",
             SampleLabel::Cpu => "cpu.logical_number",
             SampleLabel::Mode => "cpu.mode",
+            SampleLabel::Trace => "trace_id",
+            SampleLabel::Span => "span_id",
         }
+    }
+
+    /// Returns true if the label requires a profile that separates requests.
+    pub fn is_of_request(self) -> bool {
+        matches!(self, SampleLabel::Trace | SampleLabel::Span)
     }
 
     /// Returns true if the label requires a profile that separates threads.

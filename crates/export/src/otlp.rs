@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use rprof_profile::intern::Lists;
-use rprof_profile::{ObjectKind, Profile, WeighBy, WeightUnit};
+use rprof_profile::{ObjectKind, Profile, RequestIds, WeighBy, WeightUnit};
 use rustc_hash::FxHashMap;
 
 use crate::frame_lists::FrameLists;
@@ -122,6 +122,8 @@ struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
     attributes: Numbered<(i64, LabelValue)>,
+    /// Links to spans.
+    links: Numbered<RequestIds>,
     /// Location ids of each stack, leaf first. The empty stack (entry 0) is not stored.
     stacks: Lists<i64>,
 }
@@ -180,6 +182,7 @@ impl Encoder<'_> {
             profile: self.profile,
             strings: Strings::new(),
             attributes: Numbered::new(),
+            links: Numbered::new(),
             stacks: Lists::default(),
         };
         let mut scope = Vec::new();
@@ -268,11 +271,18 @@ impl Encoder<'_> {
                 .as_ref()
                 .is_none_or(|(known, _)| *known != row.labels)
             {
-                let values = self.comms.values(all.labels(row)).into_iter();
-                let numbers =
-                    values.map(|(label, value)| dictionary.attribute(label.attribute(), value));
+                let labels = all.labels(row);
+                let link = labels.request();
+                let values = self.comms.values(labels).into_iter();
+                // A link takes the place of both attributes.
+                let numbers = values
+                    .filter(|(label, _)| link.is_none() || !label.is_of_request())
+                    .map(|(label, value)| dictionary.attribute(label.attribute(), value));
                 let mut bytes = Vec::new();
                 packed_signed(2, &numbers.collect::<Vec<_>>(), &mut bytes);
+                if let Some(ids) = link {
+                    signed(3, dictionary.links.number(ids), &mut bytes);
+                }
                 attributes = Some((row.labels, bytes));
             }
             let mut sample = Vec::new();
@@ -372,8 +382,13 @@ impl Dictionary<'_> {
             signed(4, *start_line, &mut message);
             part(3, &message, &mut out);
         }
-        // Links to traces: none.
         part(4, &[], &mut out);
+        for ids in &self.links.values {
+            let mut message = Vec::new();
+            part(1, &ids.trace, &mut message);
+            part(2, &ids.span, &mut message);
+            part(4, &message, &mut out);
+        }
         part(6, &[], &mut out);
         for (key, value) in &self.attributes.values {
             let mut message = Vec::new();

@@ -1,7 +1,7 @@
 //! Samples summed up by labels and stack, sorted by names and addresses.
 
 use rprof_profile::intern::Values;
-use rprof_profile::{ObjectKind, Profile, StackId, ThreadId};
+use rprof_profile::{ObjectKind, Profile, RequestIds, StackId, ThreadId, hex};
 use rustc_hash::FxHashMap;
 
 use crate::frame_lists::{FrameLists, ListedStack};
@@ -53,6 +53,16 @@ pub(crate) struct Labels {
     tid: Option<i32>,
     cpu: Option<u32>,
     is_kernel: Option<bool>,
+    trace: Option<[u8; 16]>,
+    span: Option<[u8; 8]>,
+}
+
+impl Labels {
+    /// Returns the ids of the request, if both are requested and known.
+    pub(crate) fn request(&self) -> Option<RequestIds> {
+        let (trace, span) = (self.trace?, self.span?);
+        Some(RequestIds { trace, span })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +119,14 @@ impl<'p> CommOrder<'p> {
             (
                 SampleLabel::Mode,
                 mode.map(|mode| LabelValue::Text(mode.to_owned())),
+            ),
+            (
+                SampleLabel::Trace,
+                labels.trace.map(|id| LabelValue::Text(hex(&id))),
+            ),
+            (
+                SampleLabel::Span,
+                labels.span.map(|id| LabelValue::Text(hex(&id))),
             ),
         ];
         let known = all
@@ -218,6 +236,8 @@ impl Sums<'_, '_> {
                 SampleLabel::Pid => labels.pid = thread.pid,
                 SampleLabel::Tid => labels.tid = thread.tid,
                 SampleLabel::Cpu => labels.cpu = cpu,
+                SampleLabel::Trace => labels.trace = thread.request.map(|ids| ids.trace),
+                SampleLabel::Span => labels.span = thread.request.map(|ids| ids.span),
                 SampleLabel::Mode => {
                     let leaf = self.profile.stack(stack).next_back();
                     labels.is_kernel = leaf.map(|leaf| {

@@ -269,6 +269,7 @@ impl<'o> Collector<'o> {
             tid: by_number.and(tid),
             comm,
             process_comm: by_number.and(process_comm),
+            request: None,
         });
         self.check()?;
         Ok(Some(thread))

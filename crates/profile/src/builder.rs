@@ -282,6 +282,7 @@ impl ProfileBuilder {
             tid: None,
             comm,
             process_comm: None,
+            request: None,
         })
     }
 

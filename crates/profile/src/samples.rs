@@ -17,6 +17,45 @@ pub struct Thread {
     pub comm: u32,
     /// Last name of the main thread, if known: an index like `comm`.
     pub process_comm: Option<u32>,
+    /// Request that the thread worked on. A thread has an entry for each of its requests, if they
+    /// are separated.
+    pub request: Option<RequestIds>,
+}
+
+/// Ids of a request in OpenTelemetry, in the order of W3C Trace Context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestIds {
+    /// Trace id.
+    pub trace: [u8; 16],
+    /// Span id.
+    pub span: [u8; 8],
+}
+
+impl RequestIds {
+    /// Returns the trace id in hexadecimal digits.
+    ///
+    /// ```
+    /// use rprof_profile::RequestIds;
+    ///
+    /// let ids = RequestIds { trace: [0xab; 16], span: [1; 8] };
+    /// assert_eq!(ids.trace_hex(), "ab".repeat(16));
+    /// assert_eq!(ids.span_hex(), "01".repeat(8));
+    /// ```
+    #[must_use]
+    pub fn trace_hex(&self) -> String {
+        hex(&self.trace)
+    }
+
+    /// Returns the span id in hexadecimal digits.
+    #[must_use]
+    pub fn span_hex(&self) -> String {
+        hex(&self.span)
+    }
+}
+
+/// Returns bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Samples that differ only in time and CPU.

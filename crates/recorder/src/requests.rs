@@ -162,7 +162,7 @@ impl Requests {
 
     /// Returns true for a record of a context.
     pub(crate) fn is_context(&self, released: &Released<'_>) -> bool {
-        released.stream == Stream::Samples && is_of(&self.ids, released)
+        is_of(&self.ids, released)
     }
 
     /// Returns true unless the process has executed another program meanwhile: the place is then
@@ -206,6 +206,9 @@ impl Requests {
 
 /// Returns true for a sample of an event with one of these ids.
 pub(crate) fn is_of(ids: &[u64], released: &Released<'_>) -> bool {
+    if released.stream != Stream::Samples {
+        return false;
+    }
     let raw = released.raw().filter(|raw| raw.kind == RecordType::SAMPLE);
     let id = raw.and_then(|raw| raw.body.u64(0, Endian::NATIVE));
     id.is_some_and(|id| ids.contains(&id))

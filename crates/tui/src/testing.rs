@@ -174,6 +174,7 @@ pub(crate) fn recorded() -> Profile {
             tid: Some(tid),
             comm,
             process_comm: None,
+            request: None,
         })
     };
     let threads = [

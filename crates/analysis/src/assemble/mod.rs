@@ -26,6 +26,7 @@ use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
     ProfileBuilder, Quality, SymbolTables, Thread, ThreadId, WeightUnit,
 };
+use rprof_records::request_context;
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
@@ -33,7 +34,7 @@ use crate::counted::counted;
 use crate::groups::{SampleGroup, WokenBy};
 use crate::location::CodeRegion;
 use crate::options::Options;
-use crate::requests::RequestTimes;
+use crate::requests::{RequestName, RequestTimes};
 use crate::sample_pass::aggregate_table::SampleGroups;
 use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::results::WorkerResults;
@@ -105,7 +106,13 @@ pub(crate) fn assemble(
             .fold(0, u64::saturating_add),
         recorded: match options.filter.is_by_sample() {
             true => parts.iter().map(|part| part.resolved.samples()).sum(),
-            false => (index.events.iter().map(|e| e.samples)).fold(0, u64::saturating_add),
+            false => {
+                let described = index.data.events().list();
+                let events = described.iter().zip(&index.events);
+                let is_sampled = |event: &str| event != request_context::EVENT;
+                (events.filter(|(event, _)| is_sampled(&event.name)))
+                    .fold(0, |sum, (_, tally)| tally.samples.saturating_add(sum))
+            }
         },
         throttled: (index.events.iter().map(|e| e.throttled)).fold(0, u64::saturating_add),
         ..Quality::default()
@@ -158,7 +165,8 @@ pub(crate) fn assemble(
     let mut threads = Threads {
         index,
         by_thread: options.by_thread,
-        requests: (options.by_request.as_ref().and(requests.as_ref())).map(RequestTimes::names),
+        requests: requests.as_ref().map_or(&[], RequestTimes::names),
+        is_named_by_request: options.by_request.is_some(),
         known: FxHashMap::default(),
     };
     let most = shares.iter().map(|s| s.groups.len()).sum();
@@ -274,8 +282,9 @@ fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
 struct Threads<'a> {
     index: &'a Index<'a>,
     by_thread: bool,
-    /// Names of requests, if they take the place of thread names.
-    requests: Option<&'a [String]>,
+    requests: &'a [RequestName],
+    /// True if names of requests take the place of thread names.
+    is_named_by_request: bool,
     known: FxHashMap<(Option<CommId>, i32, i32, u32), ThreadId>,
 }
 
@@ -288,15 +297,14 @@ impl Threads<'_> {
             (false, Some(_)) => (0, 0),
             (false, None) => (0, group.tid),
         };
-        let request = self.requests.and_then(|names| names.get(group.request as usize));
-        let key = match request.is_some() {
-            true => (None, pid, tid, group.request),
-            false => (group.comm, pid, tid, 0),
-        };
+        let request = self.requests.get(group.request as usize);
+        let named = request.filter(|_| self.is_named_by_request);
+        let comm = group.comm.filter(|_| named.is_none());
+        let key = (comm, pid, tid, group.request);
         *(self.known.entry(key)).or_insert_with(|| {
             let name = group.comm.and_then(|comm| timeline.comm_name(comm));
-            let comm = match request {
-                Some(request) => builder.intern_comm(request),
+            let comm = match named {
+                Some(request) => builder.intern_comm(&request.name),
                 None => builder.intern_comm(&thread_name(name, group.tid)),
             };
             let process = timeline.comm(Pid(pid), Tid(pid), u64::MAX);
@@ -308,6 +316,7 @@ impl Threads<'_> {
                 tid: self.by_thread.then_some(tid),
                 comm,
                 process_comm,
+                request: request.and_then(|request| request.ids),
             })
         })
     }

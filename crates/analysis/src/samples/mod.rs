@@ -79,7 +79,7 @@ impl<'a> Samples<'a> {
             divides: false,
             parallelism: &filter.parallelism,
         };
-        let requests = RequestTimes::of(&index, filter, None);
+        let requests = RequestTimes::of(&index, filter, (None, false));
         let filters = (filter, latency, requests.as_ref());
         let mut resolved = resolve(&index, symbolizer, filters, pass, n);
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.position, r.group.event));

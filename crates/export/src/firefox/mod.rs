@@ -159,6 +159,7 @@ mod tests {
             tid: Some(7),
             comm,
             process_comm: Some(comm),
+            request: None,
         });
         let mut frame = |function, address, inline_depth| {
             builder.intern_frame(Frame {

@@ -290,6 +290,7 @@ mod tests {
                 tid: Some(pid),
                 comm,
                 process_comm: None,
+                request: None,
             })
         });
         for time in 0..10 {

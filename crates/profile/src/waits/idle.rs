@@ -237,6 +237,7 @@ mod tests {
                 tid: Some(tid),
                 comm,
                 process_comm: None,
+                request: None,
             })
         });
         for (time, thread, stack, event, weight) in [

@@ -21,6 +21,9 @@ pub(crate) struct WaitOutput<'a> {
 
 impl RecordSink for WaitOutput<'_> {
     fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
+        if self.output.is_context(released) {
+            return self.output.put(released, event);
+        }
         if let Some(off_cpu) = &mut *self.off_cpu {
             return off_cpu.handle(released, event, self.output);
         }

@@ -358,6 +358,11 @@ impl RotatingOutput {
         Ok(!self.full)
     }
 
+    /// Returns true for a record of a context, which is no sample of its own.
+    pub(crate) fn is_context(&self, released: &Released<'_>) -> bool {
+        !self.config.contexts.is_empty() && is_of(&self.config.contexts, released)
+    }
+
     fn sink(&mut self) -> io::Result<&mut Sink> {
         let gone = || io::Error::other("the file was not made");
         self.sink.as_mut().ok_or_else(gone)
@@ -395,7 +400,7 @@ impl RotatingOutput {
         let Some(raw) = released.raw() else {
             return;
         };
-        if is_of(&self.config.contexts, released) {
+        if self.is_context(released) {
             return;
         }
         if raw.kind == RecordType::SAMPLE {

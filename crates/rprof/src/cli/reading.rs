@@ -355,6 +355,10 @@ pub(crate) enum LabelArg {
     Cpu,
     /// `user` or `kernel`
     Mode,
+    /// Trace ID of the request, from `record --requests`
+    Trace,
+    /// Span ID of the request; with the trace ID, a link in OpenTelemetry
+    Span,
     /// No label
     None,
 }
@@ -376,6 +380,8 @@ impl LabelArg {
             LabelArg::Tid => SampleLabel::Tid,
             LabelArg::Cpu => SampleLabel::Cpu,
             LabelArg::Mode => SampleLabel::Mode,
+            LabelArg::Trace => SampleLabel::Trace,
+            LabelArg::Span => SampleLabel::Span,
             LabelArg::None => return None,
         })
     }

@@ -53,7 +53,7 @@ pub(crate) struct RecordArgs {
     ///
     /// Reads the trace id, span id and attributes that OpenTelemetry SDKs publish in each thread
     /// (thread context, OTEP 4947). A BPF program reads them while the thread is interrupted.
-    #[arg(long, help_heading = "Sampling", conflicts_with_all = ["memory", "alloc", "overwrite"])]
+    #[arg(long, help_heading = "Sampling", conflicts_with_all = ["memory", "alloc", "overwrite", "off_cpu_budget"])]
     pub(crate) requests: bool,
 
     #[command(flatten)]

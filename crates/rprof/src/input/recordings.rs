@@ -197,6 +197,7 @@ impl InputArgs {
             inlined: true,
             streams: content.is_by_time() || by_cpu,
             by_thread: content.is_by_time() || by_thread,
+            request_ids: export.labels.iter().any(|label| label.is_of_request()),
             ..self.options()
         }
     }
@@ -408,11 +409,14 @@ pub(crate) fn check_latency(data: &PerfData, filter: &SampleFilterArgs) -> Resul
 /// Rejects a recording without requests, if filters or rows need them.
 pub(crate) fn check_requests(data: &PerfData, options: &Options) -> Result<(), Failure> {
     let filter = &options.filter;
-    let flag = match (&options.by_request, &*filter.traces, filter.slower_than) {
-        (Some(_), ..) => "--by",
-        (None, [_, ..], _) => "--trace",
-        (None, [], Some(_)) => "--slower-than",
-        (None, [], None) => return Ok(()),
+    let needed = [
+        (options.by_request.is_some(), "--by"),
+        (options.request_ids, "--labels trace,span"),
+        (!filter.traces.is_empty(), "--trace"),
+        (filter.slower_than.is_some(), "--slower-than"),
+    ];
+    let Some((_, flag)) = needed.into_iter().find(|(is_given, _)| *is_given) else {
+        return Ok(());
     };
     let events = data.events().list();
     if events.iter().any(|event| event.name == request_context::EVENT) {

@@ -76,6 +76,11 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.builder = job.builder.wakers(args.waits.wakers);
         job.least_wait = Some(Duration::from_secs(1) / hertz);
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
+        if args.requests {
+            // A sum of waits has no single request, and an extrapolated wait no exact start.
+            job.least_wait = Some(Duration::ZERO);
+            job.switch_budget = Some(1.0);
+        }
     }
     if args.extras.overwrite {
         // The stacks may be gone when samples are read, so readers of the file unwind.

@@ -1,0 +1,162 @@
+//! Requests (`record --requests`), compared with the functions of the program: each of them runs only
+//! in its own spans.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Folded, Here, c_with, folded, needs, skip};
+
+const EXPORTED: &str = "-Wl,--export-dynamic-symbol=otel_thread_ctx_v1";
+
+/// Samples by what their request says about the function that ran.
+#[derive(Debug, Default)]
+struct Tally {
+    right: u64,
+    wrong: u64,
+    without: u64,
+}
+
+impl Tally {
+    /// Counts stacks with `busy_N`. `number` returns N for a root frame with a request.
+    fn of(stacks: &Folded, number: impl Fn(&str) -> Option<u32>) -> Tally {
+        let mut tally = Tally::default();
+        for (stack, weight) in stacks {
+            let mut frames = stack.split(';');
+            let root = frames.next().expect("a root");
+            let Some(function) = frames.find_map(|frame| frame.strip_prefix("busy_")) else {
+                continue;
+            };
+            let ran = function.parse::<u32>().expect("the number of the function");
+            *match (root, number(root)) {
+                ("[no request]", _) => &mut tally.without,
+                (_, Some(found)) if found == ran => &mut tally.right,
+                _ => &mut tally.wrong,
+            } += weight;
+        }
+        tally
+    }
+
+    fn check(&self) {
+        assert_eq!(self.wrong, 0, "{self:?}");
+        let all = self.right + self.without;
+        assert!(self.right as f64 >= 0.99 * all as f64, "{self:?}");
+        assert!(self.right > 0, "{self:?}");
+    }
+}
+
+/// Returns the number in the last byte of a span id.
+fn of_span(root: &str) -> Option<u32> {
+    (root.len() == 16).then(|| u32::from_str_radix(&root[14..], 16).ok())?
+}
+
+fn of_route(root: &str) -> Option<u32> {
+    root.strip_prefix("/route-")?.parse().ok()
+}
+
+fn stacks(here: &Here, options: &str) -> Folded {
+    folded(&here.rprof("collapse").words(options).ok())
+}
+
+/// Records a program. Returns false if this kernel has no BPF.
+fn record(here: &Here, options: &str, program: &Path, words: &[&str]) -> bool {
+    let recorder = here.rprof("record --requests -e cpu-clock").words(options);
+    let mut recorder = recorder.arg("--").arg(program);
+    for word in words {
+        recorder = recorder.arg(word);
+    }
+    let run = recorder.ok();
+    let is_recorded = !run.err().contains("requests are not recorded");
+    if !is_recorded {
+        skip("a kernel with BPF");
+    }
+    is_recorded
+}
+
+#[test]
+fn samples_have_the_span_that_ran_also_if_records_are_reused() {
+    needs!(PerfEvents, Root);
+    let program = c_with("requests.c", &[EXPORTED]);
+    for mode in ["swap", "in-place"] {
+        let here = Here::new();
+        if !record(&here, "", &program, &["4000", mode]) {
+            return;
+        }
+        Tally::of(&stacks(&here, "--by span"), of_span).check();
+        Tally::of(&stacks(&here, "--by http.route"), of_route).check();
+        let slow = stacks(&here, "--by span --slower-than 10ms");
+        let slow = Tally::of(&slow, |root| of_span(root).filter(|number| *number == 7));
+        assert_eq!((slow.wrong, slow.without), (0, 0), "{slow:?}");
+        assert!(slow.right > 0, "{slow:?}");
+    }
+}
+
+#[test]
+fn variables_of_libraries_are_found_in_each_tls_dialect() {
+    needs!(PerfEvents, Root);
+    let program = c_with("requests.c", &["-DUSE_LIBRARY"]);
+    let dialects: &[&[&str]] = match cfg!(target_arch = "x86_64") {
+        true => &[&["-mtls-dialect=gnu"], &["-mtls-dialect=gnu2"], &["-ftls-model=initial-exec"]],
+        false => &[&[]],
+    };
+    for dialect in dialects {
+        let flags = [&["-DLIBRARY", "-shared", "-fPIC"], *dialect].concat();
+        let library = c_with("requests.c", &flags);
+        let library = library.to_str().expect("UTF-8");
+        let here = Here::new();
+        if !record(&here, "", &program, &["3000", "swap", library]) {
+            return;
+        }
+        let tally = Tally::of(&stacks(&here, "--by span"), of_span);
+        eprintln!("{dialect:?}");
+        tally.check();
+    }
+}
+
+#[test]
+fn a_trace_selects_the_samples_of_its_thread() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let program = c_with("requests.c", &[EXPORTED]);
+    if !record(&here, "", &program, &["1000", "swap"]) {
+        return;
+    }
+    let trace = format!("02{}01", "00".repeat(14));
+    let both = stacks(&here, "--by trace");
+    let of = |stacks: &Folded, root: &str| -> u64 {
+        let its = stacks.iter().filter(|(stack, _)| stack.starts_with(root));
+        its.map(|(_, weight)| weight).sum()
+    };
+    let one = stacks(&here, &format!("--by trace --trace {trace}"));
+    assert!(of(&one, &trace) > 0);
+    assert_eq!(of(&one, &trace), of(&both, &trace));
+    assert_eq!(one.values().sum::<u64>(), of(&one, &trace), "nothing else");
+    let report = here.rprof("report --format json --by trace").ok();
+    let report: Value = serde_json::from_slice(report.bytes()).expect("JSON");
+    assert!(report.to_string().contains(&trace), "{report:#}");
+    let wrong = here.rprof("report --trace 12").exits(2);
+    wrong.says("a trace id has 32 hexadecimal digits");
+}
+
+#[test]
+fn waits_belong_to_the_span_in_which_they_began() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let program = c_with("requests.c", &[EXPORTED, "-DSLEEPS"]);
+    if !record(&here, "--off-cpu", &program, &["3000", "swap"]) {
+        return;
+    }
+    let tally = Tally::of(&stacks(&here, "--off-cpu --no-fold-idle --by span"), of_span);
+    tally.check();
+}
+
+#[test]
+fn a_recording_without_requests_names_the_flag_that_records_them() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.rprof("record -e cpu-clock -- true").ok();
+    for option in ["--by span", "--slower-than 5ms"] {
+        let run = here.rprof("report").words(option).exits(2);
+        run.says("`rprof record --requests` records them");
+    }
+}
