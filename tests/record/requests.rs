@@ -96,7 +96,11 @@ fn variables_of_libraries_are_found_in_each_tls_dialect() {
     needs!(PerfEvents, Root);
     let program = c_with("requests.c", &["-DUSE_LIBRARY"]);
     let dialects: &[&[&str]] = match cfg!(target_arch = "x86_64") {
-        true => &[&["-mtls-dialect=gnu"], &["-mtls-dialect=gnu2"], &["-ftls-model=initial-exec"]],
+        true => &[
+            &["-mtls-dialect=gnu"],
+            &["-mtls-dialect=gnu2"],
+            &["-ftls-model=initial-exec"],
+        ],
         false => &[&[]],
     };
     for dialect in dialects {
@@ -146,7 +150,10 @@ fn waits_belong_to_the_span_in_which_they_began() {
     if !record(&here, "--off-cpu", &program, &["3000", "swap"]) {
         return;
     }
-    let tally = Tally::of(&stacks(&here, "--off-cpu --no-fold-idle --by span"), of_span);
+    let tally = Tally::of(
+        &stacks(&here, "--off-cpu --no-fold-idle --by span"),
+        of_span,
+    );
     tally.check();
 }
 

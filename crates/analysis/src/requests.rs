@@ -85,7 +85,9 @@ impl RequestTimes {
             keys: FxHashMap::default(),
         };
         match index.kept_blocks() {
-            Some(blocks) => blocks.iter().for_each(|block| reader.handle_block(block.walk())),
+            Some(blocks) => blocks
+                .iter()
+                .for_each(|block| reader.handle_block(block.walk())),
             None => (index.data.blocks().filter_map(Result::ok))
                 .for_each(|block| reader.handle_block(block.walk())),
         }
@@ -191,7 +193,10 @@ impl Reader<'_> {
             ids: None,
         });
         let name_of = |context: &Context| {
-            let keys = self.keys.get(&context.process).map_or(&[][..], Vec::as_slice);
+            let keys = self
+                .keys
+                .get(&context.process)
+                .map_or(&[][..], Vec::as_slice);
             let name = key.and_then(|key| context.name(key, keys));
             RequestName {
                 name: name.unwrap_or_else(|| NONE.to_owned()),

@@ -90,9 +90,9 @@ impl ContextPlaces {
 
     /// Removes a process.
     pub fn remove(&self, pid: u32) {
-        let mut attr = MapElement::new(self.0.as_fd(), &pid, std::ptr::null());
+        let mut attr = [number(self.0.as_fd()), address(&pid), 0, 0];
         // SAFETY: the key outlives the call, and has the size of the map's keys.
-        unsafe { bpf(MAP_DELETE_ELEM, &raw mut attr) }.ok();
+        unsafe { bpf(MAP_DELETE_ELEM, &mut attr) }.ok();
     }
 }
 
@@ -468,131 +468,72 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.finish()
 }
 
-#[repr(C)]
-struct MapCreation {
-    kind: u32,
-    key_size: u32,
-    value_size: u32,
-    max_entries: u32,
-    flags: u32,
-}
-
-#[repr(C)]
-struct MapElement {
-    map: u32,
-    _padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
-
-impl MapElement {
-    fn new(map: BorrowedFd<'_>, key: &u32, value: *const u8) -> MapElement {
-        MapElement {
-            map: map.as_raw_fd().cast_unsigned(),
-            _padding: 0,
-            key: std::ptr::from_ref(key).addr() as u64,
-            value: value.addr() as u64,
-            flags: 0,
-        }
-    }
-}
-
-#[repr(C)]
-struct ProgramLoad {
-    kind: u32,
-    count: u32,
-    code: u64,
-    license: u64,
-    log_level: u32,
-    log_size: u32,
-    log: u64,
-    kernel_version: u32,
-    flags: u32,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct TestRun {
-    program: u32,
-    result: u32,
-    data_in_size: u32,
-    data_out_size: u32,
-    data_in: u64,
-    data_out: u64,
-    repeat: u32,
-    duration: u32,
-    context_in_size: u32,
-    context_out_size: u32,
-    context_in: u64,
-    context_out: u64,
-    flags: u32,
-    cpu: u32,
-}
-
-/// Calls bpf(2).
+/// Calls bpf(2) with the fields of an attr (`union bpf_attr`) as words. All supported architectures
+/// are little-endian: the first of two 32-bit fields is the lower half of its word.
 ///
 /// # Safety
-/// `attr` must match the command, and its addresses must be valid as the command requires.
-unsafe fn bpf<T>(command: u32, attr: *mut T) -> Result<libc::c_int, Errno> {
+/// The attr must match the command, and its addresses must be valid as the command requires.
+unsafe fn bpf<const N: usize>(command: u32, attr: &mut [u64; N]) -> Result<libc::c_int, Errno> {
     // SAFETY: see above.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), 8 * N) };
     match libc::c_int::try_from(result) {
         Ok(result) if result >= 0 => Ok(result),
         _ => Err(errno_of(&io::Error::last_os_error())),
     }
 }
 
-fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> Result<OwnedFd, Errno> {
-    let mut attr = MapCreation {
-        kind,
-        key_size: key,
-        value_size: value,
-        max_entries: entries,
-        flags: 0,
-    };
-    // SAFETY: the attr has no addresses.
-    let fd = unsafe { bpf(MAP_CREATE, &raw mut attr) }?;
+fn number(fd: BorrowedFd<'_>) -> u64 {
+    u64::from(fd.as_raw_fd().cast_unsigned())
+}
+
+fn address<T: ?Sized>(value: &T) -> u64 {
+    std::ptr::from_ref(value).addr() as u64
+}
+
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(second) << 32 | u64::from(first)
+}
+
+/// Calls bpf(2) for a new descriptor.
+///
+/// # Safety
+/// See [`bpf`]. The command must return a descriptor.
+unsafe fn open<const N: usize>(command: u32, mut attr: [u64; N]) -> Result<OwnedFd, Errno> {
+    // SAFETY: see above.
+    let fd = unsafe { bpf(command, &mut attr) }?;
     // SAFETY: the call returned a new descriptor, which the kernel opens with O_CLOEXEC.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> Result<OwnedFd, Errno> {
+    // SAFETY: type, sizes and number; the attr has no addresses.
+    unsafe { open(MAP_CREATE, [pair(kind, key), pair(value, entries), 0]) }
 }
 
 /// Sets the value of a key. `T` must have the size of the map's values.
 fn update<T>(map: BorrowedFd<'_>, key: &u32, value: &T) -> Result<(), Errno> {
-    let mut attr = MapElement::new(map, key, std::ptr::from_ref(value).cast());
+    let mut attr = [number(map), address(key), address(value), 0];
     // SAFETY: key and value outlive the call, and have the sizes of the map.
-    unsafe { bpf(MAP_UPDATE_ELEM, &raw mut attr) }.map(drop)
+    unsafe { bpf(MAP_UPDATE_ELEM, &mut attr) }.map(drop)
 }
 
 fn load(kind: u32, code: &[Instruction]) -> Result<OwnedFd, Errno> {
     // The helpers are for programs under the GPL only, as the kernel sees it.
-    let license = c"GPL";
-    let mut attr = ProgramLoad {
-        kind,
-        count: code.len() as u32,
-        code: code.as_ptr().addr() as u64,
-        license: license.as_ptr().addr() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
-        kernel_version: 0,
-        flags: 0,
-    };
+    let license = c"GPL".to_bytes_with_nul();
+    let count = code.len() as u32;
+    // No log, and no further fields.
+    let attr = [pair(kind, count), address(code), address(license), 0, 0, 0];
     // SAFETY: code and license outlive the call.
-    let fd = unsafe { bpf(PROG_LOAD, &raw mut attr) }?;
-    // SAFETY: the call returned a new descriptor, which the kernel opens with O_CLOEXEC.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    unsafe { open(PROG_LOAD, attr) }
 }
 
 /// Runs a program on this thread, and returns its result.
 fn run(program: BorrowedFd<'_>) -> Result<u32, Errno> {
-    let mut attr = TestRun {
-        program: program.as_raw_fd().cast_unsigned(),
-        ..TestRun::default()
-    };
+    let mut attr = [0; 9];
+    attr[0] = number(program);
     // SAFETY: the attr has no addresses.
-    unsafe { bpf(PROG_TEST_RUN, &raw mut attr) }?;
-    Ok(attr.result)
+    unsafe { bpf(PROG_TEST_RUN, &mut attr) }?;
+    Ok((attr[0] >> 32) as u32)
 }
 
 #[cfg(test)]
@@ -605,17 +546,22 @@ mod tests {
         let next = code.iter().position(|one| one.code == JUMP_IF_LESS);
         let next = next.expect("the loop");
         let target = next as i64 + 1 + i64::from(code[next].offset);
-        assert_eq!(code[target as usize].code, 0xbf, "the copy that starts a round");
-        assert!(reader(&Reader {
-            thread_pointer: 8,
-            ip: 128,
-            namespace: (4, 5),
-            places: 3,
-            outputs: 4,
-            scratch: 5,
-        })
-        .iter()
-        .all(|one| one.code != 0x05 || one.offset >= 0));
+        assert_eq!(
+            code[target as usize].code, 0xbf,
+            "the copy that starts a round"
+        );
+        assert!(
+            reader(&Reader {
+                thread_pointer: 8,
+                ip: 128,
+                namespace: (4, 5),
+                places: 3,
+                outputs: 4,
+                scratch: 5,
+            })
+            .iter()
+            .all(|one| one.code != 0x05 || one.offset >= 0)
+        );
     }
 
     #[test]
@@ -626,7 +572,10 @@ mod tests {
         }
         let program = ContextProgram::load(4).expect("load");
         let place = ContextPlace::Static(-8);
-        program.places().set(std::process::id(), 1, place).expect("set");
+        program
+            .places()
+            .set(std::process::id(), 1, place)
+            .expect("set");
         program.places().remove(std::process::id());
     }
 }

@@ -81,7 +81,9 @@ pub use quality::{CountedEvent, IdleThreads, LatencyTally, Quality, StackTally};
 pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;
-pub use samples::{RequestIds, hex, AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};
+pub use samples::{
+    AggregatedStack, Gap, GapCause, RequestIds, Sample, SampleColumns, Thread, ThreadId, hex,
+};
 pub use stacks::{FrameListId, StackId};
 pub use streams::{SampleStream, SampleStreams, StreamIter, StreamedSample};
 pub use unit::WeightUnit;

@@ -156,11 +156,7 @@ impl Recording {
             samples: layout(Role::Samples),
             sideband: layout(Role::Sideband),
         });
-        let slack = if session.has_exact_watermarks() {
-            0
-        } else {
-            SLACK
-        };
+        let slack = u64::from(!session.has_exact_watermarks()) * SLACK;
         let live = Arc::new(LiveCounts::default());
         let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
         let memory = (options.memory)
@@ -176,19 +172,12 @@ impl Recording {
                 Allocations::of(&hits.ids, &attr, mean, &options.names, &layouts)
             });
         let looks = memory.as_ref().map(|memory| Arc::clone(memory.looks()));
-        let has_wakeups = (session.events().iter()).any(|event| event.role == Role::Wakeups);
-        if has_wakeups && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
+        if rewriting.records_wakers && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
                 cause: "unsupported format of sched:sched_waking in this kernel".to_owned(),
             });
         }
-        let contexts = (session.events().iter()).find(|event| event.role == Role::Contexts);
-        let requests = match (contexts, session.context_places()) {
-            (Some(event), Some(places)) => {
-                Some(Requests::start(event, places).map_err(RecordError::Thread)?)
-            }
-            _ => None,
-        };
+        let requests = Requests::of(&session).map_err(RecordError::Thread)?;
         let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if session.is_stamped_by_clock() {
@@ -228,7 +217,7 @@ impl Recording {
             unsorted: session.overwrites() || !rewriting.sums.is_empty(),
             clock: session.clock(),
             trace,
-            contexts: contexts.map_or_else(Vec::new, |event| event.ids.clone()),
+            contexts: requests.as_ref().map_or_else(Vec::new, Requests::ids),
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
             names: options.names.clone(),
             counts_idle: *session.target() == Target::System,

@@ -27,10 +27,8 @@ use rprof_image::{FileReader, Segments};
 use rprof_perf_event::{ContextPlace, ContextPlaces};
 use rprof_processes::ImageIdentity;
 use rprof_records::request_context::{MAX_PROCESS_BYTES, RequestContext};
-use rprof_records::{
-    Endian, Misc, ProcessEvent, RecordType, Sample, SampleLayout, put_record,
-};
-use rprof_sampler::{EventIds, Stream};
+use rprof_records::{Endian, Misc, ProcessEvent, RecordType, Sample, SampleLayout, put_record};
+use rprof_sampler::{Role, Session, Stream};
 use rustc_hash::FxHashMap;
 
 use crate::mapped_files::MappedImage;
@@ -99,11 +97,15 @@ struct ProcessContext {
 }
 
 impl Requests {
-    /// Starts the resolver, with the event for the records of contexts.
+    /// Starts the resolver, if the session records requests.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(event: &EventIds, places: &Arc<ContextPlaces>) -> io::Result<Requests> {
+    pub(crate) fn of(session: &Session) -> io::Result<Option<Requests>> {
+        let event = (session.events().iter()).find(|event| event.role == Role::Contexts);
+        let Some((event, places)) = event.zip(session.context_places()) else {
+            return Ok(None);
+        };
         let (resolver, messages) = bounded(MAX_MESSAGES);
         let (sender, found) = bounded(MAX_PROCESSES);
         let resolver_thread = Resolver {
@@ -115,14 +117,19 @@ impl Requests {
         };
         let thread = std::thread::Builder::new().name("rprof-requests".into());
         thread.spawn(move || resolver_thread.run())?;
-        Ok(Requests {
+        Ok(Some(Requests {
             ids: event.ids.clone(),
             layout: SampleLayout::new(&event.attr, Endian::NATIVE),
             resolver,
             found,
             generation: 0,
             ended: FxHashMap::default(),
-        })
+        }))
+    }
+
+    /// Returns the ids of the event for the records of contexts.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.ids.clone()
     }
 
     /// Follows a process.
@@ -188,18 +195,24 @@ impl Requests {
         let found = self.found.try_recv().ok()?;
         let payload = RequestContext::encode_process(found.generation, &found.resource);
         let mut record = Vec::new();
-        let put = put_record(&mut record, RecordType::SAMPLE, Misc::USER, Endian::NATIVE, |body| {
-            let pid = u64::from(found.pid.cast_unsigned());
-            let id = self.ids.first().copied().unwrap_or(0);
-            for word in [id, 0, pid << 32 | pid, time, 0] {
-                body.extend_from_slice(&word.to_ne_bytes());
-            }
-            // The size and the data together fill whole words.
-            let padded = (payload.len() + 4).next_multiple_of(8) - 4;
-            body.extend_from_slice(&(padded as u32).to_ne_bytes());
-            body.extend_from_slice(&payload);
-            body.resize(body.len() + padded - payload.len(), 0);
-        });
+        let put = put_record(
+            &mut record,
+            RecordType::SAMPLE,
+            Misc::USER,
+            Endian::NATIVE,
+            |body| {
+                let pid = u64::from(found.pid.cast_unsigned());
+                let id = self.ids.first().copied().unwrap_or(0);
+                for word in [id, 0, pid << 32 | pid, time, 0] {
+                    body.extend_from_slice(&word.to_ne_bytes());
+                }
+                // The size and the data together fill whole words.
+                let padded = (payload.len() + 4).next_multiple_of(8) - 4;
+                body.extend_from_slice(&(padded as u32).to_ne_bytes());
+                body.extend_from_slice(&payload);
+                body.resize(body.len() + padded - payload.len(), 0);
+            },
+        );
         put.is_ok().then_some(record)
     }
 }
@@ -263,8 +276,14 @@ impl Resolver {
     fn run(mut self) {
         loop {
             let now = Instant::now();
-            let next = self.processes.values().map(|process| process.next_look).min();
-            let wait = next.map_or(Duration::from_secs(1), |next| next.saturating_duration_since(now));
+            let next = self
+                .processes
+                .values()
+                .map(|process| process.next_look)
+                .min();
+            let wait = next.map_or(Duration::from_secs(1), |next| {
+                next.saturating_duration_since(now)
+            });
             match self.messages.recv_timeout(wait) {
                 Ok(message) => self.handle(message),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -304,7 +323,11 @@ impl Resolver {
     }
 
     fn forget(&mut self, pid: i32) {
-        if self.processes.remove(&pid).is_some_and(|process| process.place.is_some()) {
+        if self
+            .processes
+            .remove(&pid)
+            .is_some_and(|process| process.place.is_some())
+        {
             self.places.remove(pid.cast_unsigned());
         }
     }
@@ -345,11 +368,17 @@ impl Resolver {
             return;
         }
         if let Some(place) = process.place {
-            self.places.set(pid.cast_unsigned(), process.generation, place).ok();
+            self.places
+                .set(pid.cast_unsigned(), process.generation, place)
+                .ok();
         } else if let Access::Static(distance) = process.variable.access {
             process.place = Some(ContextPlace::Static(distance));
             self.places
-                .set(pid.cast_unsigned(), process.generation, ContextPlace::Static(distance))
+                .set(
+                    pid.cast_unsigned(),
+                    process.generation,
+                    ContextPlace::Static(distance),
+                )
                 .ok();
         }
         self.processes.insert(pid, process);
@@ -373,7 +402,9 @@ impl Resolver {
             if process.place.is_none() {
                 process.place = place_of(&memory, *pid, process);
                 if let Some(place) = process.place {
-                    self.places.set(pid.cast_unsigned(), process.generation, place).ok();
+                    self.places
+                        .set(pid.cast_unsigned(), process.generation, place)
+                        .ok();
                 }
             }
             process.next_look = now
@@ -422,7 +453,11 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
     })?;
     let header = file.elf_header();
     let segments = file.elf_program_headers();
-    let has = |kind| segments.iter().any(|segment| segment.p_type(endian) == kind);
+    let has = |kind| {
+        segments
+            .iter()
+            .any(|segment| segment.p_type(endian) == kind)
+    };
     let is_program = header.e_type(endian) == elf::ET_EXEC || has(elf::PT_INTERP);
     let machine = header.e_machine(endian);
     let mut of_module = None;
@@ -439,8 +474,18 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
                 slot,
                 offset: symbol.address(),
             },
-            (elf::EM_X86_64, elf::R_X86_64_TLSDESC)
-            | (elf::EM_AARCH64, elf::R_AARCH64_TLSDESC) => Access::Descriptor { slot, offset: 0 },
+            (elf::EM_X86_64, elf::R_X86_64_TLSDESC) | (elf::EM_AARCH64, elf::R_AARCH64_TLSDESC) => {
+                Access::Descriptor {
+                    slot,
+                    // A descriptor without a symbol is for the variable at the addend.
+                    offset: match relocation.target() {
+                        RelocationTarget::Symbol(_) => 0,
+                        _ => symbol
+                            .address()
+                            .wrapping_sub(relocation.addend().cast_unsigned()),
+                    },
+                }
+            }
             _ => continue,
         };
         match relocation.target() {
@@ -450,15 +495,6 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
             // Of the module, for variables that are used in the file alone.
             RelocationTarget::Absolute => match access {
                 Access::InitialExec { .. } => {}
-                Access::Descriptor { slot, .. } if relocation.addend() == 0 => {
-                    let offset = symbol.address();
-                    of_module = of_module.or(Some(Access::Descriptor { slot, offset }));
-                }
-                Access::Descriptor { slot, .. } => {
-                    if relocation.addend().cast_unsigned() == symbol.address() {
-                        of_module = Some(Access::Descriptor { slot, offset: 0 });
-                    }
-                }
                 access => of_module = of_module.or(Some(access)),
             },
             _ => {}

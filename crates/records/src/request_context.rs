@@ -141,7 +141,10 @@ pub fn attribute_keys(resource: &[u8]) -> Vec<String> {
     // `ProcessContext { resource = 1, attributes = 2 }`.
     let direct = fields(resource, 1).chain(fields(resource, 2));
     let nested = fields(resource, 1).flat_map(|resource| fields(resource, 1));
-    direct.chain(nested).find_map(of_attribute).unwrap_or_default()
+    direct
+        .chain(nested)
+        .find_map(of_attribute)
+        .unwrap_or_default()
 }
 
 /// Iterates over the length-delimited fields with this number in a protobuf message. Ends at
@@ -189,7 +192,10 @@ mod tests {
 
     fn thread(attributes: &[u8], size: u16) -> Vec<u8> {
         let words = [THREAD, 3, 0x1234];
-        let mut payload: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
+        let mut payload: Vec<u8> = words
+            .iter()
+            .flat_map(|word: &u64| word.to_ne_bytes())
+            .collect();
         payload.extend([0xaa; 16]);
         payload.extend([0xbb; 8]);
         payload.extend([1, 0]);

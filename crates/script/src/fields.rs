@@ -151,7 +151,6 @@ const FIELDS: [(&str, Field, SampleType, &str); 38] = [
     ("aux", F::Aux, SampleType::AUX, "AUX"),
 ];
 
-
 impl Field {
     /// Returns all names, in help order.
     pub fn names() -> impl Iterator<Item = &'static str> {

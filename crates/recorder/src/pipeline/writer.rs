@@ -260,7 +260,9 @@ impl Writer {
                 allocations,
                 output,
             };
-            while let Some(bytes) = (requests.as_ref()).and_then(|all| all.take_process(record.time)) {
+            while let Some(bytes) =
+                (requests.as_ref()).and_then(|all| all.take_process(record.time))
+            {
                 let found = Released {
                     bytes: &bytes,
                     stream: Stream::Samples,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rprof_counting::metrics::NamedMetric;
-use rprof_profile::{Language, RequestKey};
 use rprof_profile::language::UnknownLanguage;
+use rprof_profile::{Language, RequestKey};
 use rprof_records::{GENERAL_REGISTERS, RegisterNames};
 
 /// Value of `-F`: samples per second.

@@ -419,7 +419,10 @@ pub(crate) fn check_requests(data: &PerfData, options: &Options) -> Result<(), F
         return Ok(());
     };
     let events = data.events().list();
-    if events.iter().any(|event| event.name == request_context::EVENT) {
+    if events
+        .iter()
+        .any(|event| event.name == request_context::EVENT)
+    {
         return Ok(());
     }
     let message = format!(

@@ -262,7 +262,11 @@ impl fmt::Display for Degradation {
                     Errno::PERM | Errno::ACCESS => "run it as root",
                     _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64",
                 };
-                write!(f, "requests are not recorded: {}; {remedy}", ErrnoText(*errno))
+                write!(
+                    f,
+                    "requests are not recorded: {}; {remedy}",
+                    ErrnoText(*errno)
+                )
             }
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
