@@ -6,14 +6,14 @@
 //!   sample: thread, time, instruction pointer -------+--> context --> wanted by the filter? name
 //! ```
 //!
-//! The kernel wrote each context just before its sample. A sample without one has no request.
+//! Contexts and samples are neighbours: see [`request_context`]. A sample without a context has no
+//! request.
 
 use rprof_perfdata::Walk;
 use rprof_profile::intern::Values;
+use rprof_profile::waits::is_of_waits;
 use rprof_profile::{Filter, RequestIds, RequestKey};
-use rprof_records::request_context::{
-    self, MAX_DISTANCE, RequestContext, attribute_keys, attributes,
-};
+use rprof_records::request_context::{self, RequestContext, attribute_keys, attributes};
 use rprof_records::{RawRecord, RecordType, Sample};
 use rustc_hash::FxHashMap;
 
@@ -43,11 +43,14 @@ pub(crate) struct RequestTimes {
     filters: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Sample with a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     time: u64,
     ip: u64,
     context: u32,
+    /// Start of a wait; else the time.
+    from: u64,
 }
 
 /// Name of a request, and its ids if threads are separated by them.
@@ -80,9 +83,13 @@ impl RequestTimes {
         }
         let mut reader = Reader {
             index,
-            by_thread: FxHashMap::default(),
             contexts: Values::default(),
             keys: FxHashMap::default(),
+            by_cpu: FxHashMap::default(),
+            switches: FxHashMap::default(),
+            behind: Vec::new(),
+            before: Vec::new(),
+            waits: Vec::new(),
         };
         match index.kept_blocks() {
             Some(blocks) => blocks
@@ -100,10 +107,10 @@ impl RequestTimes {
     pub(crate) fn of_sample(&self, tid: i32, time: Option<u64>, ip: Option<u64>) -> Option<u32> {
         let found = time.zip(ip).and_then(|(time, ip)| {
             let moments = self.by_thread.get(&tid)?;
-            let end = moments.partition_point(|moment| moment.time <= time);
-            let near = (moments.get(..end)?.iter().rev())
-                .take_while(|moment| time - moment.time <= MAX_DISTANCE);
-            Some(near.into_iter().find(|moment| moment.ip == ip)?.context as usize)
+            let first = moments.partition_point(|moment| moment.time < time);
+            let mut equal = moments.get(first..)?.iter();
+            let mut equal = equal.by_ref().take_while(|moment| moment.time == time);
+            Some(equal.find(|moment| moment.ip == ip)?.context as usize)
         });
         match found {
             Some(context) if *self.wanted.get(context)? => self.name_of.get(context).copied(),
@@ -118,12 +125,33 @@ impl RequestTimes {
     }
 }
 
+/// Maximum number of switches of a thread whose wait has not ended.
+const MAX_SWITCHES: usize = 8;
+
+/// Maximum time in nanoseconds between a switch and the start of its wait. The machine may stand
+/// still in between.
+const MAX_DISTANCE: u64 = 2_000_000;
+
 struct Reader<'i> {
     index: &'i Index<'i>,
-    by_thread: FxHashMap<i32, Vec<Moment>>,
     contexts: Values<Context>,
     /// Names of attributes, by process and generation.
     keys: FxHashMap<(i32, u64), Vec<String>>,
+    by_cpu: FxHashMap<u32, Neighbours>,
+    /// Contexts that may be of a switch, by thread.
+    switches: FxHashMap<i32, Vec<Moment>>,
+    /// Samples followed by their context, and contexts followed by their sample. A kernel writes
+    /// either.
+    behind: Vec<(i32, Moment)>,
+    before: Vec<(i32, Moment)>,
+    waits: Vec<(i32, Moment)>,
+}
+
+/// Last records of a CPU that have no partner yet.
+#[derive(Debug, Default)]
+struct Neighbours {
+    sample: Option<(i32, Moment)>,
+    context: Option<(i32, Moment)>,
 }
 
 impl Reader<'_> {
@@ -138,11 +166,24 @@ impl Reader<'_> {
     fn handle_sample(&mut self, raw: &RawRecord<'_>) -> Option<()> {
         let events = self.index.data.events();
         let described = &events.list()[events.of_sample(raw)?];
-        if described.name != request_context::EVENT {
-            return None;
-        }
         let sample = Sample::parse(raw.body, &described.layout).ok()?;
         let (pid, tid, time) = (sample.pid()?, sample.tid()?, sample.time()?);
+        let cpu = sample.cpu()?;
+        if described.name != request_context::EVENT {
+            let mut moment = Moment {
+                time,
+                ip: sample.ip()?,
+                context: 0,
+                from: time,
+            };
+            if is_of_waits(&described.name) {
+                moment.from = time.saturating_sub(sample.period().unwrap_or(0));
+                self.handle_wait(tid, moment);
+            } else {
+                self.handle_sampled(cpu, tid, moment);
+            }
+            return Some(());
+        }
         let payload = sample.raw()?;
         let payload = payload.to_cow();
         match RequestContext::parse(&payload, described.layout.endian())? {
@@ -162,8 +203,13 @@ impl Reader<'_> {
                     ids: has_ids.then_some(RequestIds { trace, span }),
                     attributes: attributes.into(),
                 });
-                let moment = Moment { time, ip, context };
-                self.by_thread.entry(tid).or_default().push(moment);
+                let moment = Moment {
+                    time,
+                    ip,
+                    context,
+                    from: time,
+                };
+                self.handle_context(cpu, tid, moment);
             }
             RequestContext::Process {
                 generation,
@@ -177,13 +223,63 @@ impl Reader<'_> {
         Some(())
     }
 
+    fn handle_sampled(&mut self, cpu: u32, tid: i32, sample: Moment) {
+        let neighbours = self.by_cpu.entry(cpu).or_default();
+        if let Some((of, context)) = neighbours.context.take()
+            && (of, context.ip) == (tid, sample.ip)
+        {
+            let context = context.context;
+            self.before.push((tid, Moment { context, ..sample }));
+        }
+        neighbours.sample = Some((tid, sample));
+    }
+
+    fn handle_context(&mut self, cpu: u32, tid: i32, context: Moment) {
+        let neighbours = self.by_cpu.entry(cpu).or_default();
+        neighbours.context = Some((tid, context));
+        if let Some((of, sample)) = neighbours.sample.take()
+            && (of, sample.ip) == (tid, context.ip)
+        {
+            let context = context.context;
+            self.behind.push((tid, Moment { context, ..sample }));
+        }
+        let switches = self.switches.entry(tid).or_default();
+        if switches.len() == MAX_SWITCHES {
+            switches.remove(0);
+        }
+        switches.push(context);
+    }
+
+    fn handle_wait(&mut self, tid: i32, wait: Moment) {
+        let Some(switches) = self.switches.get_mut(&tid) else {
+            return;
+        };
+        let is_its = |switch: &&Moment| {
+            switch.ip == wait.ip && switch.time.abs_diff(wait.from) <= MAX_DISTANCE
+        };
+        if let Some(switch) = switches.iter().rev().find(is_its) {
+            let context = switch.context;
+            self.waits.push((tid, Moment { context, ..wait }));
+        }
+        // Each switch belongs to one wait at most.
+        switches.clear();
+    }
+
     fn finish(
         mut self,
         filter: &Filter,
         filters: bool,
         (key, has_ids): (Option<&RequestKey>, bool),
     ) -> RequestTimes {
-        for moments in self.by_thread.values_mut() {
+        let mut by_thread: FxHashMap<i32, Vec<Moment>> = FxHashMap::default();
+        let sampled = match self.behind.len() >= self.before.len() {
+            true => std::mem::take(&mut self.behind),
+            false => std::mem::take(&mut self.before),
+        };
+        for (tid, moment) in sampled.into_iter().chain(std::mem::take(&mut self.waits)) {
+            by_thread.entry(tid).or_default().push(moment);
+        }
+        for moments in by_thread.values_mut() {
             moments.sort_by_key(|moment| moment.time);
         }
         let contexts = self.contexts.as_slice();
@@ -207,7 +303,7 @@ impl Reader<'_> {
             .map(|context| names.intern(name_of(context)))
             .collect();
         let lengths = match filter.slower_than {
-            Some(_) => self.lengths(),
+            Some(_) => self.lengths(&by_thread),
             None => FxHashMap::default(),
         };
         let is_wanted = |context: &Context| {
@@ -221,7 +317,7 @@ impl Reader<'_> {
         };
         RequestTimes {
             wanted: contexts.iter().map(is_wanted).collect(),
-            by_thread: self.by_thread,
+            by_thread,
             name_of,
             names: names.into_vec(),
             filters,
@@ -229,12 +325,15 @@ impl Reader<'_> {
     }
 
     /// Returns the first and the last time of each span in samples, in all threads.
-    fn lengths(&self) -> FxHashMap<RequestIds, (u64, u64)> {
+    fn lengths(
+        &self,
+        by_thread: &FxHashMap<i32, Vec<Moment>>,
+    ) -> FxHashMap<RequestIds, (u64, u64)> {
         let mut lengths = FxHashMap::default();
-        for moment in self.by_thread.values().flatten() {
+        for moment in by_thread.values().flatten() {
             if let Some(ids) = self.contexts.get(moment.context).ids {
-                let span = lengths.entry(ids).or_insert((moment.time, moment.time));
-                *span = (span.0.min(moment.time), span.1.max(moment.time));
+                let span = lengths.entry(ids).or_insert((moment.from, moment.time));
+                *span = (span.0.min(moment.from), span.1.max(moment.time));
             }
         }
         lengths

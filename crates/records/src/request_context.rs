@@ -9,9 +9,11 @@
 //!   2      of the process                  0          process context (OTEP 4719): protobuf
 //! ```
 //!
-//! A thread context belongs to the next sample of its thread with the same instruction pointer,
-//! within [`MAX_DISTANCE`]. Numbers have the byte order of the file. A generation ends when the
-//! process executes another program.
+//! A thread context belongs to the sample beside it: of the same CPU and thread, with the same
+//! instruction pointer, and without another sample of the CPU in between. It comes before or behind
+//! its sample, because some kernels stamp a sample before the program runs. A context with the
+//! instruction pointer of a switch belongs to the wait that begins there. Numbers have the byte
+//! order of the file. A generation ends when the process executes another program.
 
 use crate::Endian;
 
@@ -32,10 +34,6 @@ pub const MAX_ATTRIBUTE_BYTES: usize = 1024;
 
 /// Maximum size of a process context, in bytes.
 pub const MAX_PROCESS_BYTES: usize = 16 << 10;
-
-/// Maximum time between a thread context and its sample, in nanoseconds. The kernel writes one
-/// right after the other.
-pub const MAX_DISTANCE: u64 = 100_000;
 
 /// Kind of a thread context.
 pub const THREAD: u64 = 1;

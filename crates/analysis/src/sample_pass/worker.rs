@@ -224,13 +224,9 @@ impl<'a> Worker<'a> {
 
         let endian = described.layout.endian();
         let is_wait = described.name == WAITS;
-        let began = match is_wait {
-            true => sample.time().map(|time| time.saturating_sub(period)),
-            false => sample.time(),
-        };
         let request = match shared.requests {
             None => 0,
-            Some(requests) => match requests.of_sample(tid, began, sample.ip()) {
+            Some(requests) => match requests.of_sample(tid, sample.time(), sample.ip()) {
                 Some(request) => request,
                 None => return,
             },
