@@ -448,7 +448,7 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
     let mut symbols = file.dynamic_symbols();
     let symbol = symbols.find(|symbol| {
         symbol.kind() == SymbolKind::Tls
-            && symbol.is_definition()
+            && !symbol.is_undefined()
             && symbol.name_bytes() == Ok(VARIABLE)
     })?;
     let header = file.elf_header();

@@ -1,6 +1,6 @@
 //! Fields of samples, by name.
 
-use rprof_records::{Attr, BranchSampleType, EventKind, SampleType};
+use rprof_records::{Attr, BranchSampleType, EventKind, SampleType, request_context};
 
 /// Field of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,7 +181,9 @@ impl Field {
     pub(crate) fn applies_to(self, attr: &Attr) -> bool {
         match self {
             F::Trace => attr.kind == EventKind::TRACEPOINT,
-            F::BpfOutput => attr.kind == EventKind::SOFTWARE && attr.config == BPF_OUTPUT,
+            F::BpfOutput => {
+                attr.kind == EventKind::SOFTWARE && attr.config == request_context::BPF_OUTPUT
+            }
             _ => true,
         }
     }
