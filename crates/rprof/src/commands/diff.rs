@@ -18,7 +18,8 @@ use crate::cli::{
 };
 use crate::input::nothing_found;
 use crate::input::recordings::{
-    Callee, Input, Symbols, check_events, check_latency, check_waits, open_input, warn,
+    Callee, Input, Symbols, check_events, check_latency, check_requests, check_waits, open_input,
+    warn,
 };
 use crate::input::run_folders::with_recordings_of_folders;
 use crate::terminal;
@@ -223,6 +224,7 @@ impl Request<'_> {
             Input::Recording(data) => {
                 check_events(&data, &options.filter.events)?;
                 check_latency(&data, self.filter)?;
+                check_requests(&data, options)?;
                 let options = Options {
                     filter: self.filter.with_times_of(&options.filter, &data)?,
                     inlined: true,

@@ -19,7 +19,7 @@ use crate::cli::{
 use crate::input::named_input::is_input_or_no_command;
 use crate::input::nothing_found;
 use crate::input::recordings::{
-    Callee, analyse, check_latency, check_waits, open, read_merged, warn,
+    Callee, analyse, check_latency, check_requests, check_waits, open, read_merged, warn,
 };
 use crate::recording::session::{Destination, Job, record};
 use crate::recording::summary::print_summary;
@@ -314,6 +314,7 @@ fn draw_recording(
     })?;
     check_waits(&data, &options)?;
     check_latency(&data, filter)?;
+    check_requests(&data, &options)?;
     let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
     filter.symbols.fold_languages(&mut profile);
     if nothing_found::has_filters(filter, &options.filter) {

@@ -6,7 +6,7 @@ use rprof_script::{Options, Script, Selection, SideRecords};
 use crate::Outcome;
 use crate::cli::ScriptArgs;
 use crate::input::nothing_found;
-use crate::input::recordings::{check_events, check_latency, open};
+use crate::input::recordings::{check_events, check_latency, check_requests, open};
 use crate::terminal::pager::show;
 use crate::wording::messages::{Failure, say};
 
@@ -73,6 +73,13 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let symbolizer = symbolizer.tells_apart(false).build();
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
+    check_requests(
+        &data,
+        &rprof_analysis::Options {
+            filter: filter.clone(),
+            ..rprof_analysis::Options::default()
+        },
+    )?;
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
     if let Some(downloads) = downloads {
         downloads.print_summary();

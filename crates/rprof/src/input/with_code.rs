@@ -11,7 +11,7 @@ use crate::cli::FilterArgs;
 use crate::input::downloads::Downloads;
 use crate::input::not_shown;
 use crate::input::nothing_found;
-use crate::input::recordings::{Callee, check_events, check_latency, open};
+use crate::input::recordings::{Callee, check_events, check_latency, check_requests, open};
 use crate::input::similar_names;
 use crate::wording::messages::Failure;
 
@@ -65,6 +65,7 @@ pub(crate) fn with_code<T>(
             filter: input.args.with_times_of(&input.filter, data)?,
             ..Options::default()
         };
+        check_requests(data, &options)?;
         let (profile, code) = analyse_with_code(data, &symbolizer, &options);
         profiles.push(profile);
         images.push(code);
