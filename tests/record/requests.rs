@@ -32,7 +32,7 @@ impl Tally {
             };
             let ran = function.parse::<u32>().expect("the number of the function");
             *match (root, number(root)) {
-                ("[no request]", _) => &mut tally.without,
+                ("[no_request]", _) => &mut tally.without,
                 (_, Some(found)) if found == ran => &mut tally.right,
                 _ => &mut tally.wrong,
             } += weight;
