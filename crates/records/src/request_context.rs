@@ -248,8 +248,9 @@ mod tests {
         for len in 0..PREFIX_BYTES + HEADER_BYTES {
             assert_eq!(RequestContext::parse(&whole[..len], Endian::NATIVE), None);
         }
+        let cut = thread(&[0], 9);
         let Some(RequestContext::Thread { attributes, .. }) =
-            RequestContext::parse(&thread(&[0], 9), Endian::NATIVE)
+            RequestContext::parse(&cut, Endian::NATIVE)
         else {
             panic!("no thread context");
         };
