@@ -117,7 +117,6 @@ fn variables_of_libraries_are_found_in_each_tls_dialect() {
             return;
         }
         let tally = Tally::of(&stacks(&here, "--by span"), of_span);
-        eprintln!("{dialect:?}");
         tally.check();
     }
 }
