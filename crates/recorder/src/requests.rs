@@ -334,7 +334,7 @@ impl Resolver {
 
     fn handle_mapped(&mut self, image: &MappedImage, file_offset: u64, generation: u64) {
         let pid = image.pid.0;
-        let identity = image.image.identity.clone();
+        let identity = image.image.identity;
         if matches!(self.files.get(&identity), Some(None)) {
             return;
         }
