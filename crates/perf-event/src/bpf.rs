@@ -145,7 +145,7 @@ impl ContextProgram {
         update(self.outputs.as_fd(), &cpu, &fd)
     }
 
-    /// The places of processes.
+    /// Returns the places of processes.
     pub fn places(&self) -> &Arc<ContextPlaces> {
         &self.places
     }
