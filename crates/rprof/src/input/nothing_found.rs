@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rprof_export::clean::brief;
 use rprof_export::verdict::findings;
+use rprof_profile::memory::is_of_memory_over_time;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Profile};
 
@@ -110,13 +111,24 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
         texts(&filter.cpus),
         "`rprof script -F cpu,time,event` lists the CPU of each sample",
     );
-    // --reason implies the event of waits.
-    let is_chosen = |event: &&String| filter.reasons.is_empty() || *event != WAITS;
+    // --reason implies the event of waits, and --at TIME those of memory over time.
+    let is_at_time = filter
+        .events
+        .iter()
+        .any(|event| is_of_memory_over_time(event));
+    let is_chosen = |event: &&String| {
+        (filter.reasons.is_empty() || *event != WAITS) && !is_of_memory_over_time(event)
+    };
     let events: Vec<&String> = filter.events.iter().filter(is_chosen).collect();
     add(
         "--event",
         texts(&events),
         "`rprof header` lists events, which may be without samples",
+    );
+    add(
+        "--at",
+        Vec::from_iter(is_at_time.then(|| "TIME".to_owned())),
+        "no memory was in use then; `rprof html` shows memory over time",
     );
     add("--dso", texts(&filter.objects), BY_FUNCTION);
     let languages: Vec<&str> = filter
