@@ -10,7 +10,7 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable};
 use rprof_image::{BuildId, Segments, build_id_of};
-use rprof_unwind::GoNames;
+use rprof_unwind::{GoNames, go_text_start};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -394,8 +394,11 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
     fn go_names(&self) -> Option<GoNames> {
         let section = |name: &[u8]| self.sections.section_by_name(self.endian, name);
         let (_, table) = section(b".gopclntab").or_else(|| section(b".data.rel.ro.gopclntab"))?;
-        let text: u64 = section(b".text")?.1.sh_addr(self.endian).into();
-        let names = GoNames::parse(self.section_bytes(table), text)?;
+        let relocations = section(b".rela.dyn");
+        let relocations = relocations.map_or(&[][..], |(_, section)| self.section_bytes(section));
+        let text = go_text_start(table.sh_addr(self.endian).into(), relocations);
+        let start_of_text = || Some(section(b".text")?.1.sh_addr(self.endian).into());
+        let names = GoNames::parse(self.section_bytes(table), text.or_else(start_of_text)?)?;
         let offset = usize::try_from(table.file_range(self.endian)?.0).ok()?;
         let Range { start, end } = names.strings;
         Some(GoNames {

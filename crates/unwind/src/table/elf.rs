@@ -22,8 +22,10 @@ pub(crate) struct Elf<'a> {
     pub(crate) eh_frame_hdr: Option<u64>,
     pub(crate) has_too_long: bool,
     pub(crate) is_go: bool,
-    /// File offset and length of the Go runtime's list of functions.
-    pub(crate) go_functions: Option<(u64, u64)>,
+    /// SVMA, and file offset and length, of the Go runtime's list of functions.
+    pub(crate) go_functions: Option<(u64, (u64, u64))>,
+    /// File offset and length of `.rela.dyn`.
+    pub(crate) relocations: Option<(u64, u64)>,
     pub(crate) plts: Vec<(u64, u64)>,
     /// SVMA of `.text`, the base of text-relative pointers.
     pub(crate) text: Option<u64>,
@@ -77,6 +79,7 @@ impl<'a> Elf<'a> {
             has_too_long: false,
             is_go: false,
             go_functions: None,
+            relocations: None,
             plts: Vec::new(),
             text: None,
             got: None,
@@ -130,8 +133,9 @@ impl<'a> Elf<'a> {
                 // On i386, Go keeps no frame pointers.
                 b".gopclntab" | b".data.rel.ro.gopclntab" if self.arch != Arch::X86 => {
                     self.is_go = true;
-                    self.go_functions = Some((section.sh_offset(endian).into(), size));
+                    self.go_functions = Some((svma, (section.sh_offset(endian).into(), size)));
                 }
+                b".rela.dyn" => self.relocations = Some((section.sh_offset(endian).into(), size)),
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
                 b".plt" | b".plt.sec" | b".plt.got" | b".iplt" => {

@@ -16,7 +16,7 @@ mod undescribed;
 
 pub use called::CalledFunctions;
 pub use functions::FunctionRanges;
-pub use pclntab::GoNames;
+pub use pclntab::{GoNames, go_text_start};
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};
@@ -108,9 +108,11 @@ impl UnwindTable {
         let debug_frame = debug_frame.map(|section| cfi(section, false));
         let some = |cfi: &Cfi| cfi.fdes() != 0;
         let go_functions = match (elf.go_functions, &debug_frame) {
-            (Some((offset, len)), None) => {
-                let section = elf::part(bytes, offset, len).unwrap_or(&[]);
-                GoFunctions::parse(section, elf.text.unwrap_or(base))
+            (Some((svma, (offset, len))), None) => {
+                let part = |(offset, len)| elf::part(bytes, offset, len).unwrap_or(&[]);
+                let relocations = elf.relocations.map_or(&[][..], part);
+                let text = go_text_start(svma, relocations).or(elf.text);
+                GoFunctions::parse(part((offset, len)), text.unwrap_or(base))
             }
             _ => GoFunctions::default(),
         };
@@ -165,6 +167,7 @@ impl UnwindTable {
             has_too_long: false,
             is_go: false,
             go_functions: None,
+            relocations: None,
             plts: Vec::new(),
             text: None,
             got: None,

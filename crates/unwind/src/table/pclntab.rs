@@ -36,6 +36,20 @@ enum Version {
     Go120,
 }
 
+/// Returns the SVMA from which a Go image counts its functions, if the dynamic linker writes it to the
+/// section at this SVMA: in position-independent programs. `relocations` is the section `.rela.dyn`.
+/// Without such a relocation, the table contains it, or it is the start of `.text`. Behind the start
+/// of `.text` may be code of other languages.
+pub fn go_text_start(section: u64, relocations: &[u8]) -> Option<u64> {
+    const TEXT_START: u64 = 8 + 8 * 2;
+    let slot = section.checked_add(TEXT_START)?.to_le_bytes();
+    let relocations = relocations.as_chunks::<24>().0;
+    let found = relocations
+        .iter()
+        .find(|relocation| relocation.starts_with(&slot))?;
+    word(found, 16)
+}
+
 /// Function starts and frame sizes of a Go image.
 #[derive(Debug, Default)]
 pub(super) struct GoFunctions {

@@ -245,3 +245,17 @@ fn names_of_all_forms() {
         }
     }
 }
+
+#[test]
+fn start_of_the_text_is_relocated_in_position_independent_programs() {
+    let relocation = |at: u64, addend: u64| [at, 8, addend].map(u64::to_le_bytes).concat();
+    let relocations = [
+        relocation(0x5000, 1),
+        relocation(0x5018, 0x1100),
+        vec![0x18, 0x50],
+    ]
+    .concat();
+    assert_eq!(go_text_start(0x5000, &relocations), Some(0x1100));
+    assert_eq!(go_text_start(0x6000, &relocations), None);
+    assert_eq!(go_text_start(u64::MAX, &relocations), None);
+}
