@@ -136,8 +136,8 @@ impl Ledger {
     }
 
     /// Takes a look at a process, at the moment when it began: all earlier faults, and no later
-    /// ones, are in the ledger. Pages that are absent lose their owner. Present pages without an
-    /// owner get the owner of their window, or else `unseen`, unless their fault came
+    /// ones, are in the ledger. Pages that are absent lose their owner, unless their fault may be
+    /// [unfinished](Look::unfinished). Present pages without an owner get the owner of their window, or else `unseen`, unless their fault came
     /// [later](Look::later).
     pub fn look(&mut self, look: &Look, unseen: Owner) {
         let mut process = self.processes.remove(&look.pid).unwrap_or_default();
@@ -162,6 +162,16 @@ impl Ledger {
             );
             unowned.retain(|page| !look.later.contains(page));
             let mapping = self.pages_of(&region.addresses);
+            for page in look.unfinished.iter().filter(|page| mapping.contains(page)) {
+                let owner = |pages: &Pages| pages.chunk(*page)?.get(*page);
+                if owner(&process.pages).is_none()
+                    && let Some(slot) = owner(&old)
+                    && !without_fault.contains(&slot)
+                {
+                    process.pages.set(*page, slot);
+                    *process.live.entry(slot).or_default() += 1;
+                }
+            }
             let rest = self.slots.intern(unseen, kind);
             let (pages, slots) = (&process.pages, &self.slots);
             let is_fault = |slot| matches!(slots.get(slot), Some((Owner::Fault(_), _)));

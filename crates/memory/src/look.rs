@@ -14,6 +14,9 @@ pub struct Look {
     /// Pages that faulted while the look was taken, as page numbers. It may show them, but they were
     /// absent when it began.
     pub later: FxHashSet<u64>,
+    /// Pages whose faults had perhaps not ended when the look began, as page numbers: the last fault
+    /// of each thread. They keep their owners.
+    pub unfinished: FxHashSet<u64>,
 }
 
 /// One mapping with its resident pages.

@@ -170,3 +170,22 @@ fn a_page_that_faults_during_a_look_has_one_owner() {
     assert_eq!(text(&ledger, &ledger.live()), expected);
     assert_eq!(text(&ledger, &ledger.touched()), expected);
 }
+
+/// The kernel fills a huge page with zeros before it is in the page table.
+#[test]
+fn a_huge_page_whose_fault_has_not_ended_keeps_its_owner() {
+    let mut ledger = ledger();
+    ledger.fault(7, 600 * PAGE, StackId(1));
+    let huge = |present| region(512..1024, "").with_present(present).with_window(512);
+    let absent = look(7, vec![huge(vec![])]);
+    let unfinished = FxHashSet::from_iter([600]);
+    let first = Look {
+        unfinished,
+        ..absent.clone()
+    };
+    ledger.look(&first, Owner::Unseen);
+    ledger.look(&look(7, vec![huge(vec![512..1024])]), Owner::Unseen);
+    assert_eq!(ledger.resident_of(7), [512, 0, 0]);
+    ledger.look(&absent, Owner::Unseen);
+    assert_eq!(ledger.resident(), 0);
+}

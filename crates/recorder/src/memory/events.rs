@@ -17,6 +17,7 @@ pub(super) struct Event {
 pub(crate) enum Change {
     Fault {
         pid: i32,
+        tid: i32,
         address: u64,
         stack: StackId,
     },

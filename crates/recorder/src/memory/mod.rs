@@ -96,6 +96,8 @@ pub(crate) struct Memory {
     /// Attached processes without a look.
     unseen: FxHashSet<i32>,
     threads: FxHashMap<i32, FxHashSet<i32>>,
+    /// Process and page of the last fault, by thread.
+    last_faults: FxHashMap<i32, (i32, u64)>,
     born: FxHashMap<i32, u64>,
     /// Last look at each process.
     looked: FxHashMap<i32, LastLook>,
@@ -147,6 +149,7 @@ impl Memory {
             targets,
             unseen: attached,
             threads: FxHashMap::default(),
+            last_faults: FxHashMap::default(),
             born: FxHashMap::default(),
             looked: FxHashMap::default(),
             uncovered: Vec::new(),
@@ -202,11 +205,12 @@ impl Memory {
     /// Returns the process and the event of a page fault's sample.
     fn fault(&mut self, released: &Released<'_>) -> Option<(i32, Change)> {
         let (misc, sample) = self.summed.sample(released)?;
-        let (pid, address) = (sample.pid()?, sample.addr()?);
+        let (pid, tid, address) = (sample.pid()?, sample.tid()?, sample.addr()?);
         self.faults += 1;
         let stack = (self.stacks).intern(&sample, misc, released.time, |_| false);
         let change = Change::Fault {
             pid,
+            tid,
             address,
             stack,
         };
@@ -223,7 +227,10 @@ impl Memory {
             }
             match self.looks.next_complete(now) {
                 Some((time, Some(mut reading))) => {
-                    reading.look.later = self.waiting_faults(reading.look.pid, reading.until);
+                    let pid = reading.look.pid;
+                    reading.look.later = self.waiting_faults(pid, reading.until);
+                    let last = self.last_faults.values().filter(|(of, _)| *of == pid);
+                    reading.look.unfinished = last.map(|(_, page)| *page).collect();
                     self.look(time, &reading);
                 }
                 Some((_, None)) => {}
@@ -329,9 +336,14 @@ impl Memory {
         match change {
             Change::Fault {
                 pid,
+                tid,
                 address,
                 stack,
-            } => self.ledger.fault(pid, address, stack),
+            } => {
+                let page = address / self.ledger.page_bytes();
+                self.last_faults.insert(tid, (pid, page));
+                self.ledger.fault(pid, address, stack);
+            }
             Change::Mapped { pid, range, name } => self.ledger.map(pid, range, &name),
             Change::Started { pid, tid, parent } => {
                 self.threads.entry(pid).or_default().insert(tid);
@@ -350,6 +362,7 @@ impl Memory {
                 self.looks.watch(pid);
             }
             Change::Ended { pid, tid } => {
+                self.last_faults.remove(&tid);
                 if let Some(threads) = self.threads.get_mut(&pid) {
                     threads.remove(&tid);
                     if !threads.is_empty() {
