@@ -28,7 +28,7 @@ const MAX_KEYS: usize = 256;
 /// Name of samples without the attribute, the span or the trace.
 const NONE: &str = "[no request]";
 
-/// RequestTimes of all samples, for one filter and one key.
+/// Requests of all samples, for one filter and one key.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTimes {
     /// Sorted by time.
@@ -91,13 +91,7 @@ impl RequestTimes {
             before: Vec::new(),
             waits: Vec::new(),
         };
-        match index.kept_blocks() {
-            Some(blocks) => blocks
-                .iter()
-                .for_each(|block| reader.handle_block(block.walk())),
-            None => (index.data.blocks().filter_map(Result::ok))
-                .for_each(|block| reader.handle_block(block.walk())),
-        }
+        index.for_each_block(|walk| reader.handle_block(walk));
         Some(reader.finish(filter, filters, (key, has_ids)))
     }
 
@@ -119,7 +113,7 @@ impl RequestTimes {
         }
     }
 
-    /// Names of requests.
+    /// Returns the names of requests.
     pub(crate) fn names(&self) -> &[RequestName] {
         &self.names
     }

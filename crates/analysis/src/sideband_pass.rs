@@ -293,6 +293,22 @@ impl<'a> Index<'a> {
         self.blocks.get_or_insert_with(blocks);
     }
 
+    /// Walks the readable blocks of the recording, in order.
+    pub(crate) fn for_each_block(&self, mut handle: impl FnMut(Walk<'_>)) {
+        match self.kept_blocks() {
+            Some(blocks) => {
+                for block in blocks {
+                    handle(block.walk());
+                }
+            }
+            None => {
+                for block in self.data.blocks().filter_map(Result::ok) {
+                    handle(block.walk());
+                }
+            }
+        }
+    }
+
     pub(crate) fn kept_blocks(&self) -> Option<&[Block<'a>]> {
         self.blocks.as_deref()
     }

@@ -33,7 +33,7 @@ pub(crate) enum Op {
     Text(u32),
     /// Field: its number, or its bytes if it is an array.
     Field(u32),
-    /// Bytes of a field whose address is taken.
+    /// Bytes of a field in an expression that takes its address.
     FieldBytes(u32),
     /// Length in bytes of a field's dynamic array.
     DynamicLen(u32),

@@ -62,13 +62,7 @@ impl Changes {
             waits: Vec::new(),
             sampled: FxHashMap::default(),
         };
-        match index.kept_blocks() {
-            Some(blocks) => blocks
-                .iter()
-                .for_each(|block| reader.handle_block(block.walk())),
-            None => (index.data.blocks().filter_map(Result::ok))
-                .for_each(|block| reader.handle_block(block.walk())),
-        }
+        index.for_each_block(|walk| reader.handle_block(walk));
         reader.finish()
     }
 }
