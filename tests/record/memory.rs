@@ -273,12 +273,16 @@ fn bytes_have_binary_units_in_a_flame_graph() {
     record(&here, &["malloc"]);
     here.rprof("flamegraph -q -i perf.data -o memory.svg").ok();
     let svg = std::fs::read_to_string(here.path("memory.svg")).expect("a picture");
-    let title = svg
+    // Pages of the C library that this function was the first to use are a frame of their own.
+    let titles = svg
         .split("<title>")
-        .find(|title| title.starts_with("use_malloc"));
+        .filter(|title| title.starts_with("use_malloc"))
+        .collect::<Vec<_>>();
     assert!(
-        title.is_some_and(|title| title.contains("32.") && title.contains("MiB")),
-        "{title:?}"
+        titles
+            .iter()
+            .any(|title| title.contains("32.") && title.contains("MiB")),
+        "{titles:?}"
     );
     if has(Need::Perf) {
         let report = here.perf("report --stdio -g none -i perf.data").run();
