@@ -5,7 +5,7 @@
 //! decides: a direct call names its target, and the frame below must lie in the target, or in a
 //! function that the target jumps to.
 //!
-//! For x86. Indirect calls, procedure linkage tables and code without an image pass the check.
+//! Indirect calls, procedure linkage tables and code without an image pass the check.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use crate::branch::Branch;
 use crate::simulate::{is_plt_jump, pushes_own_address};
 use crate::{Arch, Modules, UnwindTable, code};
 
@@ -159,6 +160,18 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     return_address: u64,
     modules: &P,
 ) -> Option<Option<u64>> {
+    let module = modules.find(return_address.checked_sub(1)?)?;
+    let Some(table) = module.table else {
+        return Some(None);
+    };
+    if table.arch() == Arch::Aarch64 {
+        let call = return_address.checked_sub(4)?;
+        let word = word_at(call, modules)?;
+        return Some(match Branch::decode(word, call) {
+            Some(Branch::Call(target)) => target,
+            _ => None,
+        });
+    }
     let mut before = [0; code::LONGEST_CALL];
     let start = return_address.checked_sub(before.len() as u64)?;
     let is_known = modules.code(start, &mut before) == before.len();
@@ -168,6 +181,50 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     })
 }
 
+fn word_at<P: Modules + ?Sized>(avma: u64, modules: &P) -> Option<u32> {
+    let mut bytes = [0; 4];
+    (modules.code(avma, &mut bytes) == bytes.len()).then(|| u32::from_le_bytes(bytes))
+}
+
+/// Collects the jumps out of a function of AArch64. A jump to an address in a register is open: a
+/// jump table cannot be told from a tail call.
+fn find_aarch64_exits<P: Modules + ?Sized>(
+    function: u64,
+    modules: &P,
+    leaves: impl Fn(u64) -> bool,
+) -> Exits {
+    let mut exits = Exits::default();
+    let mut seen = FxHashSet::default();
+    let mut waiting = vec![function];
+    while let Some(mut ip) = waiting.pop() {
+        while seen.insert(ip) {
+            let Some(word) = word_at(ip, modules).filter(|_| seen.len() <= MAX_INSTRUCTIONS) else {
+                exits.is_open = true;
+                return exits;
+            };
+            let branch = Branch::decode(word, ip);
+            match branch {
+                Some(Branch::Jump(target) | Branch::Conditional(target)) => match leaves(target) {
+                    true => exits.targets.push(target),
+                    false => waiting.push(target),
+                },
+                Some(Branch::Indirect(_)) => exits.is_open = true,
+                Some(Branch::Call(_) | Branch::Return(_)) | None => {}
+            }
+            if !matches!(
+                branch,
+                None | Some(Branch::Call(_) | Branch::Conditional(_))
+            ) {
+                break;
+            }
+            ip = ip.wrapping_add(4);
+        }
+    }
+    exits.targets.sort_unstable();
+    exits.targets.dedup();
+    exits
+}
+
 /// Collects the jumps out of a function, on all paths from its start.
 fn find_exits<P: Modules + ?Sized>(
     function: u64,
@@ -175,6 +232,13 @@ fn find_exits<P: Modules + ?Sized>(
     (table, bias): (&UnwindTable, u64),
 ) -> Exits {
     let arch = table.arch();
+    let leaves = |target: u64| {
+        let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
+        !is_same_function(table, start, target)
+    };
+    if arch == Arch::Aarch64 {
+        return find_aarch64_exits(function, modules, leaves);
+    }
     let mut exits = Exits::default();
     let mut seen = FxHashSet::default();
     // Each with the size of the frame in bytes.
@@ -189,10 +253,6 @@ fn find_exits<P: Modules + ?Sized>(
             }
             pushed = pushed_after(arch, &instruction, pushed);
             let target = instruction.near_branch_target();
-            let leaves = || {
-                let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
-                !is_same_function(table, start, target)
-            };
             let flow = instruction.flow_control();
             match flow {
                 FlowControl::Next | FlowControl::IndirectCall => {}
@@ -205,7 +265,7 @@ fn find_exits<P: Modules + ?Sized>(
                     exits.is_open |= ahead < MAX_RETPOLINE;
                 }
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
-                    if leaves() {
+                    if leaves(target) {
                         exits.targets.push(target);
                     } else {
                         waiting.push((target, pushed));

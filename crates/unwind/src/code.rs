@@ -2,6 +2,7 @@
 //! and i386, unless stated otherwise.
 
 use crate::Arch;
+use crate::branch::Branch;
 
 pub(crate) const LEN: usize = 16;
 
@@ -54,7 +55,8 @@ fn ends_with_indirect_call(code: &[u8]) -> bool {
 /// authenticating `blr`.
 pub(crate) fn ends_with_aarch64_call(code: &[u8]) -> bool {
     let word = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-    word.is_some_and(|word| word >> 26 == 0b10_0101 || word & 0xfeff_f000 == 0xd63f_0000)
+    let branch = word.and_then(|word| Branch::decode(word, 0));
+    matches!(branch, Some(Branch::Call(_)))
 }
 
 /// Returns true for the signal return of AArch64: `mov x8, 139`, `svc 0`.

@@ -100,6 +100,7 @@
 #![forbid(unsafe_code)]
 
 mod arch;
+mod branch;
 mod cache;
 mod call_edges;
 mod code;

@@ -382,10 +382,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             Outcome::Root(_) => self.exact && self.arch.is_x86(),
             Outcome::Nothing | Outcome::Unreadable(_) => false,
         };
-        if is_doubtful
-            && simulate::frame_pointer_use(self.arch, registers.ip(), self)
-                != FramePointerUse::OwnFrame
-        {
+        let is_own = || {
+            self.arch.is_x86()
+                && simulate::frame_pointer_use(self.arch, registers.ip(), self)
+                    == FramePointerUse::OwnFrame
+        };
+        if is_doubtful && !is_own() {
             return Outcome::Nothing;
         }
         *registers = callers;
@@ -399,10 +401,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
     /// Returns false if the call before a return address cannot have led to this frame.
     fn is_possible_caller(&self, return_address: Option<u64>) -> bool {
-        let Some(address) = return_address.filter(|_| self.arch.is_x86()) else {
-            return true;
-        };
-        self.edges.is_possible(address, self.address, self.modules)
+        return_address
+            .is_none_or(|address| self.edges.is_possible(address, self.address, self.modules))
     }
 
     fn follow_frame_pointer(&self, registers: &mut Registers) -> Outcome {

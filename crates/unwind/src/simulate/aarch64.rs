@@ -9,6 +9,7 @@
 use super::path::{Exit, MAX_BRANCHES};
 use super::window::{CodeSource, CodeWindow};
 use crate::arch::aarch64::{LR, SP};
+use crate::branch::Branch;
 use crate::{Arch, Memory, Registers};
 use rustc_hash::FxHashSet;
 
@@ -170,40 +171,18 @@ impl Path {
     }
 
     fn branch(&mut self, word: u32) -> Flow {
-        let to = |offset: u64| self.ip.wrapping_add(offset);
-        // ret, retaa, retab
-        if word & 0xffff_fc1f == 0xd65f_0000 {
-            return Flow::Return(register(word, 5));
-        }
-        if word & 0xffff_fbff == 0xd65f_0bff {
-            return Flow::Return(LR);
-        }
-        // br by x16 or x17 is a veneer, PLT entry or tail call; by other registers a jump table.
-        if word & 0xfeff_f000 == 0xd61f_0000 {
-            return match register(word, 5) {
-                16 | 17 => Flow::Leave,
-                _ => Flow::Lost,
-            };
-        }
-        // b, bl
-        if word & 0x7c00_0000 == 0x1400_0000 {
-            if word >> 31 == 0 {
-                return Flow::Jump(to(signed(word, 0, 26, 4)));
+        match Branch::decode(word, self.ip) {
+            Some(Branch::Return(register)) => return Flow::Return(register),
+            // br by x16 or x17 is a veneer, PLT entry or tail call; by other registers a jump table.
+            Some(Branch::Indirect(16 | 17)) => return Flow::Leave,
+            Some(Branch::Indirect(_)) => return Flow::Lost,
+            Some(Branch::Jump(target)) => return Flow::Jump(target),
+            Some(Branch::Conditional(target)) => return Flow::Branch(target),
+            Some(Branch::Call(_)) => {
+                self.call();
+                return Flow::Next;
             }
-            self.call();
-            return Flow::Next;
-        }
-        // blr, blraa and so on
-        if word & 0xfeff_f000 == 0xd63f_0000 {
-            self.call();
-            return Flow::Next;
-        }
-        // b.cond, cbz, cbnz; tbz, tbnz
-        if word & 0xff00_0000 == 0x5400_0000 || word & 0x7e00_0000 == 0x3400_0000 {
-            return Flow::Branch(to(signed(word, 5, 19, 4)));
-        }
-        if word & 0x7e00_0000 == 0x3600_0000 {
-            return Flow::Branch(to(signed(word, 5, 14, 4)));
+            None => {}
         }
         // svc
         if word & 0xffe0_001f == 0xd400_0001 {

@@ -2,11 +2,12 @@
 //! synthetic at the start of every row. From the code alone, the unwinder must find the same caller
 //! as by the row, or none.
 
+use crate::image::{eh_frame, image};
 use object::{Object, ObjectSection};
 use rprof_testing::Need;
 use rprof_unwind::table::CfaRule;
 use rprof_unwind::{
-    Arch, FoundBy, Frame, Memory, Module, Modules, Registers, UnwindTable, Unwinder,
+    Arch, FoundBy, Frame, Memory, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
 };
 use std::path::Path;
 
@@ -135,4 +136,70 @@ fn code_of_the_c_library_leads_where_its_rows_do() {
     if rprof_testing::has(Need::File(LIBC)) {
         assert_agree(Path::new(LIBC));
     }
+}
+
+/// A function without call frame information that keeps no frame pointer of its own, called through
+/// a pointer at 0x130c. The caller of its caller calls that directly at 0x120c.
+struct Skipped(UnwindTable);
+
+const BEHIND_DIRECT: u64 = 0x1210;
+const BEHIND_POINTER: u64 = 0x1310;
+
+impl Modules for Skipped {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (0x1000..0x2000).contains(&avma).then_some(Module {
+            table: Some(&self.0),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        for (at, byte) in (avma..).zip(into.iter_mut()) {
+            let word: u32 = match at & !3 {
+                // bl 0x1300
+                0x120c => 0x9400_003d,
+                // blr x0
+                0x130c => 0xd63f_0000,
+                // ret
+                0x13fc => 0xd65f_03c0,
+                // b . : the code tells nothing about the return.
+                0x1504 => 0x1400_0000,
+                // nop
+                _ => 0xd503_201f,
+            };
+            *byte = word.to_le_bytes()[(at & 3) as usize];
+        }
+        into.len()
+    }
+}
+
+#[test]
+fn a_frame_pointer_of_the_caller_does_not_skip_it() {
+    let plain = [0x0c, 31, 0];
+    let with_frame = [0x0c, 29, 16, 0x9d, 2, 0x9e, 1];
+    let fdes: [(u64, u64, &[u8]); 2] = [(0x1200, 0x100, &with_frame), (0x1300, 0x100, &with_frame)];
+    let section = eh_frame("", 30, &plain, &fdes);
+    let table = UnwindTable::parse(&image(183, &[(".eh_frame", 0x5000, &section)])).unwrap();
+    let process = Skipped(table);
+    let second = |return_address: u64| {
+        let words = [0, 0, 0x7040, return_address, 0, 0, 0, 0, 0, 0];
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word: &u64| word.to_le_bytes())
+            .collect();
+        let mut registers = Registers::new(Arch::Aarch64, 0x1504, 0x7000);
+        registers.set(29, 0x7010);
+        let mut frames = Vec::new();
+        let mut unwinder = Unwinder::new(Arch::Aarch64);
+        unwinder.unwind(
+            &registers,
+            &StackDump::new(0x7000, &bytes),
+            &process,
+            2,
+            &mut frames,
+        );
+        frames.get(1).map(|frame| frame.address)
+    };
+    assert_eq!(second(BEHIND_POINTER), Some(BEHIND_POINTER));
+    assert_eq!(second(BEHIND_DIRECT), None);
 }
