@@ -60,17 +60,23 @@ pub(crate) fn make_thread_ordinary(tid: libc::pid_t) -> Result<(), Errno> {
 
 #[cfg(test)]
 pub(crate) fn policy() -> libc::c_int {
-    // SAFETY: the call accesses no memory; 0 is the calling thread.
-    unsafe { libc::sched_getscheduler(0) }
+    // SAFETY: the call accesses no memory; 0 is the calling thread. musl's function only fails.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) as libc::c_int }
 }
 
 fn set_scheduler_of(tid: libc::pid_t, policy: libc::c_int, priority: u8) -> Result<(), Errno> {
-    let parameter = libc::sched_param {
-        sched_priority: priority.into(),
-    };
+    // The kernel's `struct sched_param`. musl's own has more fields, and its function only fails.
+    let parameter = libc::c_int::from(priority);
     // SAFETY: `parameter` is valid, and the call only reads it. `tid` is a number; 0 is the calling
     // thread.
-    match unsafe { libc::sched_setscheduler(tid, policy, &parameter) } {
+    match unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            tid,
+            policy,
+            &raw const parameter,
+        )
+    } {
         0 => Ok(()),
         _ => Err(errno::last()),
     }

@@ -25,7 +25,8 @@ impl LocalTime {
     /// perf's --switch-output.
     pub(super) fn stamp(self) -> String {
         let since = (self.moment.duration_since(SystemTime::UNIX_EPOCH)).unwrap_or_default();
-        let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);
+        // The type is the C library's `time_t`.
+        let seconds = since.as_secs().try_into().unwrap_or(0);
         // SAFETY: `tm` is plain data, for which zero is a value; both pointers are
         // valid for the call, which writes to the second.
         let tm = unsafe {
