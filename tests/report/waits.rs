@@ -65,6 +65,7 @@ fn waits_are_chosen_by_their_reason() {
     for reason in ["futex", "pipe", "sleep"] {
         let options = [
             format!("--no-fold-idle --reason {reason}"),
+            format!("--reason {reason}"),
             format!("--off-cpu --symbol [{reason}]"),
             format!("--off-cpu --focus [{reason}]"),
             format!("--wall --focus [{reason}]"),

@@ -2,6 +2,8 @@
 
 use rprof_perfdata::PerfData;
 use rprof_profile::Profile;
+use rprof_profile::waits::idle::IDLE;
+use rprof_profile::waits::reasons::is_reason;
 use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_symbols::Symbolizer;
 
@@ -42,9 +44,15 @@ pub fn analyse_with_code<'a>(
             .any(|event| is_of_waits(&event.name));
     // The kernel callers tell the reason of a wait.
     options.leaves_only &= !has_waits;
+    // The block hides the reasons of idle threads, which the filter may select.
+    let reasons = &options.filter.reasons;
+    let shows_idle = reasons.is_empty() || reasons.iter().any(|reason| is_reason(reason, IDLE));
     // Idle threads are recognised by their whole time.
-    let folds_idle =
-        options.waits.fold_idle && !options.latency && has_waits && !options.filter.is_by_stack();
+    let folds_idle = options.waits.fold_idle
+        && shows_idle
+        && !options.latency
+        && has_waits
+        && !options.filter.is_by_stack();
     options.by_thread |= folds_idle;
     if options.waits.alone {
         options.filter.events = match folds_idle {

@@ -93,7 +93,7 @@ impl MemoryTime {
 pub struct WaitOptions {
     /// Merge the waits of idle threads into one block: see
     /// [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). This separates threads by id.
-    /// Filters on stacks turn it off.
+    /// Filters on stacks, and on reasons without `idle`, turn it off.
     pub fold_idle: bool,
     /// Omit all other events, even if [`Filter::events`] accepts them.
     pub alone: bool,

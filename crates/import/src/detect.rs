@@ -24,7 +24,7 @@ const ENOUGH: usize = 8 << 10;
 pub(crate) const MAX_START: usize = 1 << 20;
 
 /// Unsupported formats, by their first bytes.
-const REFUSED: [(&[u8], &str); 8] = [
+const REFUSED: [(&[u8], &str); 17] = [
     (
         b"\xfd7zXZ\0",
         "is compressed with xz; unpack it first (xz -d)",
@@ -55,7 +55,47 @@ const REFUSED: [(&[u8], &str); 8] = [
         "is a Java Flight Recorder recording, an unsupported format; `rprof record -- java` \
          profiles Java with names",
     ),
+    // Innermost of too many layers.
+    (
+        b"\x1f\x8b",
+        "is compressed more than three times; unpack it first (gzip -d)",
+    ),
+    (
+        b"# callgrind format",
+        "is a profile of callgrind, an unsupported format; callgrind_annotate reads it",
+    ),
+    (
+        b"Attaching ",
+        "is output of bpftrace; fold it first with stackcollapse-bpftrace.pl of FlameGraph",
+    ),
+    (
+        b"Sampling at ",
+        "is output of bcc's profile; run it with -f to get folded stacks",
+    ),
+    (
+        b"Analysis of sampling ",
+        "is output of macOS's sample; fold it first with stackcollapse-sample.awk of FlameGraph",
+    ),
+    (
+        b"Flat profile:",
+        "is a report of gprof, which has no stacks; `rprof record` the program",
+    ),
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
+    (
+        b"# To display the perf.data header info",
+        "is a report of perf, which has no samples; give rprof the perf.data file, or output of \
+         perf script",
+    ),
 ];
+
+const UTF_16: &str = "is text in UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)";
+
+const RAW_DUMP: &str =
+    "is a dump of perf's records (-D), which has no names; print samples with perf script alone";
+
+const FRAMES_ONLY: &str = "has stacks of perf script without a first line for each sample; print \
+                           them with perf script -F comm,tid,time,event,ip,sym,dso";
 
 /// Magic numbers of perf recordings: versions 2 and 1, in both byte orders.
 const RECORDINGS: [&[u8]; 4] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP"];
@@ -121,13 +161,23 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     let lossy: Vec<_> = lines().map(String::from_utf8_lossy).collect();
     let texts = || lossy.iter().map(|line| line.trim_end_matches('\r'));
     // Names in folded stacks may have any bytes. perf prints no zero bytes.
-    if !start.contains(&0) && evidence(texts()) == Evidence::Samples {
-        return Some(Detected::Profile(Format::PerfScript));
+    if !start.contains(&0) {
+        match evidence(texts()) {
+            Evidence::Samples => return Some(Detected::Profile(Format::PerfScript)),
+            Evidence::RawDump => return Some(Detected::Refused(RAW_DUMP)),
+            Evidence::FramesOnly => return Some(Detected::Refused(FRAMES_ONLY)),
+            Evidence::None => {}
+        }
     }
-    let (mut stacks, mut others) = (0, 0);
+    let (mut stacks, mut joined, mut words, mut others) = (0, 0, 0, 0);
     for line in lines() {
         match is_stack(line) {
-            Some(true) => stacks += 1,
+            Some(true) => {
+                stacks += 1;
+                let is_joined = line.contains(&b';');
+                joined += usize::from(is_joined);
+                words += usize::from(!is_joined && is_word(line));
+            }
             Some(false) => others += 1,
             None => {}
         }
@@ -150,10 +200,35 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
             false => Detected::Other,
         });
     }
-    Some(match stacks > 0 && stacks >= others {
+    // Logs of strace or of web servers have many lines that end in a number, but no stacks.
+    let are_stacks = 2 * joined >= stacks || others == 0 && 2 * (joined + words) >= stacks;
+    Some(match stacks > 0 && stacks >= others && are_stacks {
         true => Detected::Profile(Format::Folded),
+        false if is_utf_16(start) => Detected::Refused(UTF_16),
         false => Detected::Other,
     })
+}
+
+/// Returns true for one word before the counts, as in a folded stack of one frame.
+fn is_word(line: &[u8]) -> bool {
+    let is_count = |word: &[u8]| {
+        word.iter()
+            .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    };
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    words.next().is_some() && words.all(is_count)
+}
+
+/// Returns true for UTF-16 without a byte order mark: ASCII letters with a zero beside each.
+fn is_utf_16(start: &[u8]) -> bool {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let zeros_at = |zero: usize| {
+        let pairs = start.chunks_exact(2).take(32);
+        pairs.len() >= 4 && (pairs.clone()).all(|pair| pair[zero] == 0 && is_text(&pair[1 - zero]))
+    };
+    zeros_at(1) || zeros_at(0)
 }
 
 #[cfg(test)]
@@ -172,6 +247,7 @@ mod tests {
             (b"\xef\xbb\xbfmain;work 12\n", Format::Folded),
             (b"Collapsed by a tool\na;b 0.5\na;c 1\n", Format::Folded),
             (b"main 3", Format::Folded),
+            (b"main 3 5\nwork 0.5\nmain;deep 1\nWeb Content 4\n", Format::Folded),
             (b"main;nul\0byte 1\nmain;work 2\n", Format::Folded),
             (b"w 17 1.5: cycles: \n\t 10 f (/w)\n", Format::PerfScript),
             // Lines that end in numbers.
@@ -190,6 +266,10 @@ mod tests {
             b"# only\n\n",
             b"Copyright 2026\nAll rights reserved.\nNo part of it\n",
             b"\x7fELF\x02\x01\x01\0\0",
+            // A web server, strace, and perf sched timehist.
+            b"10.0.0.1 - - [01] \"GET /x HTTP/1.1\" 200 1234\n10.0.0.1 - - [01] \"GET /y\" 200 99\n",
+            b"brk(NULL) = 0x55\nclose(3) = 0\nclose(1) = 0\nexit_group(0) = ?\n",
+            b"  time cpu  task  run time\n  1.5 [0000]  perf[27]  0.000\n  1.6 [0000]  w[18] 0.024\n",
         ] {
             assert_eq!(of(other), Detected::Other, "{other:?}");
         }
@@ -201,6 +281,20 @@ mod tests {
                 b"           w    17 \n           w    17 \n",
                 "without times",
             ),
+            // perf script -D
+            (
+                b"0x108@p.data [0x50]: event: 69\n.\n. ... raw event: size 80 bytes\n.  0000:  45 00 00\n",
+                "dump of perf's records",
+            ),
+            // perf script -F ip,sym,dso, with and without callchains
+            (b"\n\t 113c leaf (/w)\n\t 2000 main (/w)\n\n", "-F comm,tid"),
+            (b"   113c leaf (/w)\n   2000 main (/w)\n", "-F comm,tid"),
+            (b"# To display the perf.data header info, please\n", "perf script"),
+            (b"\x1f\x8b\x08\0\0\0", "three times"),
+            (b"Attaching 1 probe...\n\n@[\n", "stackcollapse-bpftrace"),
+            (b"\xff\xfem\0a\0i\0n\0;\0f\0 \x001\0\n\0", "iconv"),
+            (b"m\0a\0i\0n\0;\0f\0 \x001\0\n\0", "iconv"),
+            (b"\0m\0a\0i\0n\0;\0f\0 \x001\0\n", "iconv"),
         ] {
             let Detected::Refused(why) = of(text) else {
                 panic!("{text:?}");

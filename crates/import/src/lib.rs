@@ -159,6 +159,16 @@ impl std::fmt::Display for Failed {
     }
 }
 
+/// Skips the byte order mark of a text. Windows editors and shells write one.
+fn skip_mark(format: Format, input: &mut dyn BufRead) -> Result<(), Failed> {
+    if matches!(format, Format::Folded | Format::PerfScript | Format::Json) {
+        let start = input.fill_buf()?;
+        let mark = start.len() - detect::without_mark(start).len();
+        input.consume(mark);
+    }
+    Ok(())
+}
+
 /// Reads an input of a format, [decompressed](Opened). `source` is used in messages.
 ///
 /// # Errors
@@ -169,14 +179,14 @@ pub fn read(
     source: &Path,
     options: &ImportOptions,
 ) -> Result<Profile, ImportError> {
-    let read = match format {
+    let read = skip_mark(format, &mut input).and_then(|()| match format {
         Format::Folded => folded::read_within(&mut input, source, &options.filter, &options.budget)
             .map_err(Failed::Folded),
         Format::Pprof => pprof::read(&mut input, source, options),
         Format::PerfScript => perf_script::read(&mut input, source, options),
         Format::Json => json::read(&mut input, source, options),
         Format::Gperftools => gperftools::read(&mut input, source, options),
-    };
+    });
     read.map_err(|failed| match failed {
         Failed::Read(error) => ImportError::Read {
             path: source.to_owned(),

@@ -50,6 +50,8 @@ pub struct Replayed {
     pub samples: u64,
     /// Records that arrived after a later one had been released.
     pub late: u64,
+    /// Bytes dropped because they were damaged.
+    pub damaged_bytes: u64,
     /// Maximum bytes of records that waited to be merged.
     pub most_pending: usize,
     /// Results of unwinding, if samples have registers and stacks.
@@ -150,6 +152,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
     Ok(Replayed {
         samples,
         late: written.late,
+        damaged_bytes: written.damaged_bytes,
         most_pending: written.most_pending,
         stacks: written.stacks,
         file_bytes: finished.file_bytes,

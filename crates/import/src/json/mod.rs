@@ -14,7 +14,6 @@ use rprof_profile::Profile;
 use serde::de::DeserializeSeed;
 
 use crate::collector::Collector;
-use crate::detect::without_mark;
 use crate::{Failed, ImportOptions};
 use document::Document;
 use value::{Held, Limited, Seed};
@@ -31,9 +30,6 @@ pub(crate) fn read(
     options: &ImportOptions,
 ) -> Result<Profile, Failed> {
     let mut out = Collector::new(source, options, true);
-    let mark = input.fill_buf()?;
-    let mark = mark.len() - without_mark(mark).len();
-    input.consume(mark);
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(Limited::new(input)));
     let document = Seed::<Document>::new(&Held::new(&mut out))
         .deserialize(&mut json)

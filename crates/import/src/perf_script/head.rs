@@ -18,7 +18,8 @@ pub(super) struct Head<'t> {
     pub(super) event: &'t str,
     /// Text after the event: a frame, a tracepoint's payload, or other fields.
     pub(super) rest: &'t str,
-    /// True if the line is a sample even without frames: it has a tid, and a time or an event.
+    /// True if the line is a sample even without frames: it has a tid, and a time or an event, or a
+    /// CPU and a time.
     pub(super) is_certain: bool,
 }
 
@@ -33,6 +34,9 @@ pub(super) enum Line<'t> {
 
 /// Minimum width of perf's period column.
 const PERIOD_COLUMNS: usize = 10;
+
+/// Maximum thread id of Linux (`PID_MAX_LIMIT`).
+const MAX_TID: u64 = 1 << 22;
 
 /// Prefix of perf's record names.
 const RECORD: &str = "PERF_RECORD_";
@@ -68,7 +72,10 @@ impl<'t> Line<'t> {
             }
         };
         let is_known = head.time.is_some() || !head.event.is_empty();
-        let is_certain = head.tid.is_some() && is_known;
+        let is_certain = match head.tid {
+            Some(_) => is_known,
+            None => head.cpu.is_some() && head.time.is_some(),
+        };
         Some(Line::Sample(Head { is_certain, ..head }))
     }
 }
@@ -149,27 +156,27 @@ impl<'t> Head<'t> {
                 continue;
             }
             let start = at - word_at_end(&line[..at]).len();
-            if start == 0 {
-                continue;
-            }
             let mut before = line[..start].trim_end();
             let mut period = None;
             // Of two numbers the second is the period, unless it is too narrow. Then the first is
             // part of the command's name, as in `pool 2 17`.
-            if let Some((left, word)) = last_word(before)
+            if let Some((left, word)) = before.rsplit_once(char::is_whitespace)
                 && let Ok(number) = word.parse::<u64>()
-                && let Some((_, word)) = last_word(left)
-                && (word.starts_with('[')
-                    || is_misc(word)
-                    || ids(word).is_some_and(|(pid, _)| {
-                        pid.is_some() || before.len() - left.len() > PERIOD_COLUMNS
-                    }))
             {
-                (before, period) = (left, Some(number));
+                let left = left.trim_end();
+                let is_wide =
+                    before.len() - left.len() >= PERIOD_COLUMNS + usize::from(!left.is_empty());
+                let above = word_at_end(left);
+                let follows = above.starts_with('[')
+                    || is_misc(above)
+                    || ids(above).is_some_and(|(pid, _)| pid.is_some());
+                if is_wide || follows || number > MAX_TID {
+                    (before, period) = (left, Some(number));
+                }
             }
             let head = Head::of_thread(before, has_ids);
-            if head.tid.is_some() {
-                let (event, rest) = (&line[start..at], line[from..].trim());
+            let (event, rest) = (&line[start..at], line[from..].trim());
+            if head.tid.is_some() || !event.is_empty() && is_behind_an_event(rest) {
                 return Head {
                     period,
                     event,
@@ -207,6 +214,12 @@ impl<'t> Head<'t> {
         }
         whole
     }
+}
+
+/// Returns true for text that follows an event without a thread: nothing, a frame or an address.
+fn is_behind_an_event(rest: &str) -> bool {
+    let is_address = !rest.contains(' ') && u64::from_str_radix(rest, 16).is_ok();
+    rest.is_empty() || is_address || super::FrameLine::is_proof(rest)
 }
 
 fn ends_word(behind: &str) -> bool {

@@ -35,20 +35,33 @@ use head::{Head, Line};
 pub(crate) enum Evidence {
     /// A line is the first of a sample or another record, or a frame follows one.
     Samples,
+    /// Hexadecimal records of `perf script -D` or `perf report -D`.
+    RawDump,
+    /// Frames without a line above them, as `perf script -F ip,sym,dso` prints.
+    FramesOnly,
     None,
 }
 
+/// Text that `perf script -D` prints before the bytes of a record.
+const RAW_EVENT: &str = ". ... raw event: size ";
+
 /// Returns the evidence in the first lines of a text.
 pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
-    let mut is_below_a_line = false;
+    let (mut is_below_a_line, mut has_frames) = (false, false);
     for line in lines {
         if line.trim().is_empty() || line.starts_with('#') {
             is_below_a_line = false;
             continue;
         }
-        let is_indented = line.starts_with(char::is_whitespace);
-        if is_indented && is_below_a_line && FrameLine::is_proof(line) {
-            return Evidence::Samples;
+        if line.starts_with(RAW_EVENT) {
+            return Evidence::RawDump;
+        }
+        if FrameLine::is_proof(line) {
+            if is_below_a_line && line.starts_with(char::is_whitespace) {
+                return Evidence::Samples;
+            }
+            has_frames = true;
+            continue;
         }
         match Line::parse(line) {
             // Folded stacks may have any text before a semicolon.
@@ -60,7 +73,10 @@ pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
         }
         is_below_a_line |= !line.starts_with('\t');
     }
-    Evidence::None
+    match has_frames {
+        true => Evidence::FramesOnly,
+        false => Evidence::None,
+    }
 }
 
 /// Returns true if the line alone proves that it is the first of a sample.
@@ -69,7 +85,7 @@ fn is_evident(head: &Head<'_>, line: &str) -> bool {
     match head.is_certain {
         true if head.time.is_some() => true,
         true => line.ends_with(": ") || is_tracepoint(head.event) || is_frame(),
-        false => head.tid.is_some() && is_frame(),
+        false => (head.tid.is_some() || !head.event.is_empty()) && is_frame(),
     }
 }
 
@@ -227,6 +243,8 @@ struct Reader<'c, 'o> {
     head: Option<Sample>,
     /// Indices of its frame lines, leaf first.
     frames: Vec<u32>,
+    /// True if the first of them begins with a tab, as perf prints it.
+    has_tab: bool,
     samples: u64,
     refused: Refused,
     /// True if the text prints tids.
@@ -258,7 +276,16 @@ impl Reader<'_, '_> {
         if !is_certain && self.head.as_ref().is_some_and(takes_frames) {
             // The leaf comes first. Callers beyond the limit are dropped anyway.
             if self.frames.len() <= MAX_FRAMES {
-                match self.known.line(line, FrameLine::parse, self.out)? {
+                if self.frames.is_empty() {
+                    self.has_tab = line.starts_with('\t');
+                }
+                // Physical addresses and sizes of pages follow the frames, behind spaces.
+                let is_frame = line.starts_with('\t') || !self.has_tab;
+                let known = match is_frame {
+                    true => self.known.line(line, FrameLine::parse, self.out)?,
+                    false => None,
+                };
+                match known {
                     Some(frame) => self.frames.push(frame),
                     None => self
                         .refused
@@ -378,14 +405,16 @@ fn unit_of_nameless(period: Option<u64>) -> WeightUnit {
 /// Returns true if the first lines of a text print tids. perf prints the same fields for all
 /// samples. A command may end in a number.
 fn has_ids(start: &str) -> bool {
-    let mut above: Option<Head<'_>> = None;
+    let (mut above, mut is_below_a_frame): (Option<Head<'_>>, _) = (None, false);
     for line in start.lines() {
         let is_frame = line.starts_with('\t') && FrameLine::parse(line).is_some();
         if is_frame && above.as_ref().is_some_and(|head| head.tid.is_none()) {
             return false;
         }
+        // Source lines and registers stand between frames.
+        is_below_a_frame = is_frame || is_below_a_frame && line.starts_with(char::is_whitespace);
         above = match Line::parse(line) {
-            Some(Line::Sample(head)) => Some(head),
+            Some(Line::Sample(head)) if !is_below_a_frame => Some(head),
             _ => None,
         };
     }
@@ -405,6 +434,7 @@ pub(crate) fn read(
         known: Known::default(),
         head: None,
         frames: Vec::new(),
+        has_tab: false,
         samples: 0,
         refused: Refused::default(),
         has_ids,

@@ -63,6 +63,20 @@ fn samples_of_all_choices_of_fields_are_read() {
         ("w   708.39: cycles: ", "cycles", "w", 2),
         ("     17   708.39: cycles: ", "cycles", ":17", 2),
         ("   708.39: cycles: ", "cycles", "[unknown]", 2),
+        // Without a thread id.
+        ("w cycles: ", "cycles", "w", 2),
+        ("w    2004008 cycles: ", "cycles", "w", 4_008_016),
+        ("   2004008 cycles: ", "cycles", "[unknown]", 4_008_016),
+        (
+            "99912345678 cycles: ",
+            "cycles",
+            "[unknown]",
+            199_824_691_356,
+        ),
+        ("[000] cycles: ", "cycles", "[unknown]", 2),
+        ("my w 2 [000] cycles:u: ", "cycles:u", "my w 2", 2),
+        ("cycles: ", "cycles", "[unknown]", 2),
+        ("cycles:                0", "cycles", "[unknown]", 2),
         // A data address before the frames is not a frame.
         (
             "w 17   708.39:    500 page-faults:      7f00 [unknown] (//anon)",
@@ -159,6 +173,30 @@ fn what_cannot_be_read_is_told_with_its_line() {
 }
 
 #[test]
+fn source_lines_and_physical_addresses_below_frames_are_neither_frames_nor_heads() {
+    let text = "w 17 1.5: cycles: \n\t 10 f (/w)\n  p.c:5\n\t 20 main (/w)\n  p.c:8\n               0\n\n\
+                w 17 1.6: cycles: \n\t 10 f (/w)\n  p.c:5\n\t 20 main (/w)\n  p.c:8\n       10234f000\n\n";
+    let profile = profile(text).unwrap();
+    assert_eq!(stacks(&profile), expected([("cycles/w;main@/w;f@/w", 2)]));
+    // Addresses alone are frames if nothing else was printed.
+    let text = "w 17 1.5: cycles: \n\t            113c\n\t            2000\n\n";
+    let wanted = expected([("cycles/w;?@[unknown];?@[unknown]", 1)]);
+    assert_eq!(stacks(&self::profile(text).unwrap()), wanted);
+}
+
+#[test]
+fn samples_without_frames_count_if_only_the_thread_is_missing() {
+    let text = "w [000] 1.5: \n\t 10 f (/w)\n\nw [001] 1.6: \n\nv [000] 1.7: \n\t 10 f (/w)\n\n";
+    let profile = profile(text).unwrap();
+    let wanted = [
+        ("samples/w;f@/w", 1),
+        ("samples/w", 1),
+        ("samples/v;f@/w", 1),
+    ];
+    assert_eq!(stacks(&profile), expected(wanted));
+}
+
+#[test]
 fn events_beyond_the_limit_are_left_out_and_told() {
     let text: String = (0..1200)
         .map(|n| format!("w 17 1.5: 2 ev{n}: \n\t 10 f (/w)\n\n"))
@@ -189,6 +227,8 @@ fn the_beginning_of_a_text_tells() {
         "           w  17  113c leaf (/w)\n",
         "           w  17 cycles: \n",
         "           w  17 raw_syscalls:sys_exit: NR 0 = 65536\n",
+        "cycles:      113c leaf (/w)\n",
+        "   2004008 cycles: \n\t 113c leaf (/w)\n",
     ] {
         assert!(of(text), "{text}");
     }

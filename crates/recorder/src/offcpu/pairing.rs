@@ -462,13 +462,15 @@ impl Pairing {
         }
     }
 
-    /// Returns the start of a thread's state, and whether the state is known.
+    /// Returns the start of a thread's state, and whether the state is known. A late record may be
+    /// older than the state; then the state has lasted no time.
     fn since(&self, at: Moment) -> Option<(u64, bool)> {
         let thread = self.threads.get(&at.tid)?;
+        let since = thread.since.min(at.time);
         match thread.state {
             State::Ended => None,
-            State::Unknown => Some((thread.since, false)),
-            _ => Some((thread.since, true)),
+            State::Unknown => Some((since, false)),
+            _ => Some((since, true)),
         }
     }
 

@@ -56,6 +56,22 @@ fn a_wait_has_the_stack_with_which_the_thread_left() {
 }
 
 #[test]
+fn a_switch_in_that_arrives_after_a_later_record_ends_a_wait_of_no_length() {
+    let mut pairing = running();
+    pairing.records_wakeups = true;
+    leave(&mut pairing, at(7, 0, 500), b"read", false);
+    let wake = Wakeup {
+        by: WaitEnd::Interrupt,
+        at: 510,
+    };
+    assert!(pairing.woken(7, 1, wake));
+    // Records of a CPU that went offline arrived 480 ns late.
+    let wait = pairing.switched_in(at(7, 1, 30)).unwrap();
+    assert_eq!((wait.from, wait.to, wait.weight), (30, 30, 0));
+    assert_eq!(wait.wake.map(|wake| wake.at), Some(30));
+}
+
+#[test]
 fn a_stack_is_of_the_switch_behind_it_on_its_cpu_alone() {
     // Samples of another thread, of another CPU, and of an earlier switch.
     let others: [&dyn Fn(&mut Pairing); 4] = [

@@ -146,7 +146,8 @@ impl Writer {
             rejected: self.filter.rejected(),
             late: self.merge.late(),
             most_pending: self.merge.high_water(),
-            damaged_bytes: self.merge.damaged_bytes(),
+            damaged_bytes: self.merge.damaged_bytes()
+                + self.unwinding.as_ref().map_or(0, Unwinding::damaged_bytes),
             output: self.output,
             thread_time,
             memory,
@@ -252,6 +253,7 @@ impl Writer {
             let bytes = match action {
                 RecordAction::Keep => record.bytes,
                 RecordAction::Replace | RecordAction::Defer => &unwound,
+                RecordAction::Drop => return Ok(()),
             };
             let announced = unwinding.as_mut().and_then(Unwinding::take_unannounced);
             let mut output = WaitOutput {

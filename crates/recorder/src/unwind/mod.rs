@@ -66,6 +66,10 @@ pub(crate) struct Unwinding {
     monotonic: MonotonicTimes,
     /// Index in `layouts` by event id, the first word of a sample.
     by_id: FxHashMap<u64, usize>,
+    /// Ids of the events whose samples have no stack copy.
+    others: FxHashSet<u64>,
+    /// Bytes of dropped samples.
+    damaged_bytes: u64,
     arch: Arch,
     unwinder: Unwinder,
     map: LiveMap,
@@ -105,6 +109,8 @@ pub(crate) enum RecordAction {
     /// Write another record instead, once it is
     /// [settled](crate::pipeline::deferred::Settle::settle).
     Defer,
+    /// Write nothing: the record is damaged. Its bytes are counted.
+    Drop,
 }
 
 impl Unwinding {
@@ -121,8 +127,11 @@ impl Unwinding {
         memory: usize,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
+        let mut others = FxHashSet::default();
         for event in events {
-            if is_to_unwind(&event.attr) {
+            if !is_to_unwind(&event.attr) {
+                others.extend(event.ids.iter().copied());
+            } else {
                 by_id.extend(event.ids.iter().map(|id| (*id, layouts.len())));
                 layouts.push(Layout {
                     taken: SampleLayout::new(&event.attr, Endian::NATIVE),
@@ -141,6 +150,8 @@ impl Unwinding {
             kept_registers,
             monotonic: MonotonicTimes::new(clock),
             by_id,
+            others,
+            damaged_bytes: 0,
             arch,
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
@@ -171,6 +182,11 @@ impl Unwinding {
 
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
+    }
+
+    /// Returns the bytes of samples that were dropped, because their event or layout is unknown.
+    pub(crate) fn damaged_bytes(&self) -> u64 {
+        self.damaged_bytes
     }
 
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
@@ -272,18 +288,24 @@ impl Unwinding {
         self.bases.forget(tid.0.cast_unsigned());
     }
 
-    /// Unwinds a sample and encodes it into `out`, replacing the contents. Keeps invalid samples
-    /// and samples without stacks.
+    /// Unwinds a sample and encodes it into `out`, replacing the contents. Keeps samples of events
+    /// without stacks.
+    ///
+    /// Drops damaged samples. The file describes neither their event nor their stack copy, and perf
+    /// stops at such a record: "failed to process type: 9 [Bad address]".
     fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> RecordAction {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
         let Some(place) = self.by_id.get(&id).copied() else {
-            return RecordAction::Keep;
+            return match self.others.contains(&id) {
+                true => RecordAction::Keep,
+                false => self.drop_damaged(raw),
+            };
         };
         // Cloned because the sample borrows it while `self` changes.
         let layout = self.layouts[place].taken.clone();
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
-            return RecordAction::Keep;
+            return self.drop_damaged(raw);
         };
         let (misc, deferred) = self.unwind(&sample, raw.misc, place);
         let kept = self.kept_registers;
@@ -294,7 +316,7 @@ impl Unwinding {
             let misc = chain::truncated(misc);
             return match sample.put_unwound(misc, &self.chain, kept, out) {
                 Ok(()) => RecordAction::Replace,
-                Err(_) => RecordAction::Keep,
+                Err(_) => self.drop_damaged(raw),
             };
         }
         let Some(deferred) = deferred else {
@@ -302,6 +324,11 @@ impl Unwinding {
         };
         self.deferred.push_back(deferred);
         RecordAction::Defer
+    }
+
+    fn drop_damaged(&mut self, raw: &RawRecord<'_>) -> RecordAction {
+        self.damaged_bytes += raw.size() as u64;
+        RecordAction::Drop
     }
 
     /// Builds the sample's callchain. Returns the record's new misc bits, and the sample if it is

@@ -2,10 +2,13 @@
 
 use rprof_launch::Launcher;
 use rprof_perfdata::{Feature, PerfData};
-use rprof_recorder::{Output, RecordError, Recording, WriterState};
+use rprof_recorder::{Output, RecordError, Recording, Replay, WriterState, replay};
 use rprof_records::{
-    Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleLayout, SampleType,
+    Attr, Endian, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, RegisterValues,
+    SampleFields, SampleLayout, SampleType,
 };
+use rprof_sampler::drain::buffers::make;
+use rprof_sampler::{Batch, EventIds, Role, Stream};
 use rprof_testing::needs;
 
 use crate::support::{BUSY, Collector, options, record, session};
@@ -112,4 +115,71 @@ fn a_file_has_what_was_recorded() {
     assert_eq!(samples, summary.samples);
     assert_eq!(summary.path, path);
     assert_eq!(summary.events.len(), 1);
+}
+
+/// perf stops at a sample whose event the file does not describe, so none may reach the file.
+#[test]
+fn samples_of_unknown_events_are_dropped_and_counted() {
+    let with_stack = Attr {
+        sample_type: SampleType::IDENTIFIER
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::REGS_USER
+            | SampleType::STACK_USER,
+        sample_regs_user: 1,
+        sample_stack_user: 4096,
+        ..Attr::default()
+    };
+    let without = Attr {
+        sample_type: SampleType::IDENTIFIER | SampleType::TID | SampleType::TIME,
+        ..Attr::default()
+    };
+    let event = |attr: &Attr, id| EventIds {
+        role: Role::Samples,
+        attr: attr.clone(),
+        name: format!("event {id}"),
+        ids: vec![id],
+    };
+    let (mut bytes, mut damaged) = (Vec::new(), 0);
+    for (time, attr, id) in [
+        (1, &with_stack, 10),
+        (2, &with_stack, 99),
+        (3, &without, 20),
+    ] {
+        let fields = SampleFields {
+            id,
+            time,
+            regs_user: RegisterValues {
+                abi: 2,
+                values: vec![5],
+            },
+            stack_user: vec![0; 800],
+            stack_user_reserved: 4096,
+            ..SampleFields::default()
+        };
+        let start = bytes.len();
+        let layout = SampleLayout::new(attr, Endian::NATIVE);
+        fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
+        if id == 99 {
+            damaged = (bytes.len() - start) as u64;
+        }
+    }
+    let (sender, batches) = crossbeam_channel::unbounded();
+    let batch = Batch {
+        cpu: 0,
+        stream: Stream::Samples,
+        bytes,
+        watermark: u64::MAX,
+    };
+    sender.send(batch).unwrap();
+    drop(sender);
+    let replayed = replay(Replay {
+        cpus: vec![0],
+        events: vec![event(&with_stack, 10), event(&without, 20)],
+        batches,
+        recycler: make(&[0], 1, 1, 0).1,
+        file: tempfile::tempfile().unwrap(),
+    })
+    .unwrap();
+    assert_eq!((replayed.samples, replayed.damaged_bytes), (2, damaged));
 }
