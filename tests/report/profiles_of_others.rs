@@ -126,6 +126,27 @@ fn pprof_of_each_writer_has_the_figures_of_go_tool_pprof() {
 }
 
 #[test]
+fn stacks_of_profiles_without_thread_names_begin_with_a_function() {
+    let here = Here::new();
+    for (file, root) in [
+        ("go_cpu.pb.gz", "runtime.main;"),
+        ("go_threadcreate.pb.gz", "[unknown] 4"),
+        ("gperftools_cpu.prof", "[work];"),
+        ("pprof_rs.pb", "pprofrs;"),
+    ] {
+        let stacks = here.rprof("collapse -q -i").arg(profile(file)).ok().out();
+        let mut lines = stacks.lines();
+        assert!(lines.all(|line| !line.starts_with([';', ' '])), "{stacks}");
+        assert!(stacks.contains(root), "{file}: {stacks}");
+    }
+    here.rprof("flamegraph -q -o x.svg -i")
+        .arg(profile("go_cpu.pb.gz"))
+        .ok();
+    let svg = std::fs::read_to_string(here.path("x.svg")).expect("a picture");
+    assert!(!svg.contains("<title> ("), "a frame without a name");
+}
+
+#[test]
 fn profiles_of_gperftools_have_their_objects() {
     let here = Here::new();
     let report = read(&here, "gperftools_cpu.prof");

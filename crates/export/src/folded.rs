@@ -12,6 +12,7 @@ use rprof_profile::{AggregatedStack, Profile, WeighBy};
 
 use crate::frame_kind::{FrameKind, FrameKinds};
 pub use crate::frame_text::frame_name;
+use crate::frame_text::has_thread_frame;
 use crate::name_ranks::{FEW, FrameNames, Ranks};
 use crate::threads::ThreadMerging;
 
@@ -190,7 +191,7 @@ impl Folded {
         let comm = profile.thread(entry.thread).comm as usize;
         let functions = &names.functions;
         let stack = profile.stack(entry.stack).map(|f| functions[f.0 as usize]);
-        if !profile.is_folded {
+        if has_thread_frame(profile, entry) {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
         }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
@@ -221,7 +222,7 @@ impl Folded {
         let start = self.ranks.len();
         let comm = profile.thread(entry.thread).comm as usize;
         let functions = &names.functions;
-        if !profile.is_folded {
+        if has_thread_frame(profile, entry) {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
             self.kinds.push(FrameKind::Thread);
         }

@@ -1,13 +1,23 @@
 //! Function and thread names as frames of folded stacks.
 
-use rprof_profile::{FunctionId, ObjectId, Profile};
+use rprof_profile::{AggregatedStack, FunctionId, ObjectId, Profile};
 
 use crate::names::{CleanName, CleanNames};
 
 /// Returns a thread name as a frame, without separators, and without spaces, which end the stack
-/// for some readers.
+/// for some readers. An unknown name is `[unknown]`.
 pub(crate) fn thread_name(comm: &CleanName<'_>) -> String {
-    comm.replace(' ', "_").replace(';', ":")
+    match &**comm {
+        "" => "[unknown]".to_owned(),
+        comm => comm.replace(' ', "_").replace(';', ":"),
+    }
+}
+
+/// Returns true if stacks begin with a frame of the thread. Other tools' profiles may have no
+/// thread names: then it stands only for samples without frames.
+pub(crate) fn has_thread_frame(profile: &Profile, entry: &AggregatedStack) -> bool {
+    let is_named = !profile.comm(entry.thread).is_empty();
+    !profile.is_folded && (is_named || profile.stack(entry.stack).next().is_none())
 }
 
 /// Returns a function as a frame; an unnamed one as its object in brackets. Names from folded text

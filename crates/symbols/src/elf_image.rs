@@ -136,16 +136,25 @@ impl<D: Pages> ElfImage<D> {
         later(mini, self.image.lookup_svma(svma))
     }
 
-    /// Returns the source files of the local symbols that start at sorted SVMAs.
-    pub(crate) fn source_files(
+    /// Returns what tells functions of one name apart, by their sorted SVMAs: the source files of
+    /// local symbols, and the old versions of others.
+    pub(crate) fn distinctions(
         &self,
         starts: &[u64],
         places: &DebugFiles,
     ) -> FxHashMap<u64, Box<str>> {
-        match self.debug(places) {
+        let mut found = match self.debug(places) {
             Some(debug) if debug.symbols.has_symtab() => debug.symbols.source_files(starts),
             _ => self.image.source_files(starts),
+        };
+        // An exported function may have local names too.
+        for (start, version) in self.image.versions_at(starts) {
+            match version {
+                Some(version) => found.insert(start, version),
+                None => found.remove(&start),
+            };
         }
+        found
     }
 
     pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {

@@ -1,16 +1,19 @@
-//! Distinguishes functions of the same linkage name by their source file: `step (parser.c)`.
+//! Distinguishes functions of the same linkage name by their source file: `step (parser.c)`, or by
+//! their old version: `foo (LIBFOO_1.0)`.
 //!
-//! Such functions are local to a file. Symbol tables list local symbols behind the name of their
-//! file, so no debug information is necessary. `rprof_profile::pattern` recognizes the suffix.
+//! Most such functions are local to a file. Symbol tables list local symbols behind the name of
+//! their file, so no debug information is necessary. Others are versions of an exported function.
+//! The current version has no suffix. `rprof_profile::pattern` recognizes the suffix.
 
+use crate::demangle::without_version;
 use crate::frames::{Frames, Symbol};
 use rprof_image::Reason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Distinguishes the functions in the results for one image. `files_of` returns the source files of
-/// the local symbols that start at sorted SVMAs.
+/// Distinguishes the functions in the results for one image. `files_of` returns the source files or
+/// old versions of the symbols that start at sorted SVMAs.
 pub(crate) fn tell_apart(
     lookups: &mut [Result<Frames, Reason>],
     files_of: impl FnOnce(&[u64]) -> FxHashMap<u64, Box<str>>,
@@ -59,7 +62,7 @@ fn groups(lookups: &[Result<Frames, Reason>]) -> Vec<BTreeSet<u64>> {
     let mut first: FxHashMap<(&str, &str), u64> = FxHashMap::default();
     let mut groups: FxHashMap<(&str, &str), BTreeSet<u64>> = FxHashMap::default();
     for symbol in lookups.iter().flatten().map(Frames::symbol) {
-        let name = (&*symbol.name, &*symbol.raw);
+        let name = (&*symbol.name, without_version(&symbol.raw));
         let first = *first.entry(name).or_insert(symbol.start);
         if first != symbol.start {
             let starts = groups.entry(name).or_default();

@@ -345,7 +345,7 @@ impl Symbolizer {
         let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
         if self.tells_apart {
             linkage_names::tell_apart(&mut lookups, self.style);
-            static_names::tell_apart(&mut lookups, |starts| image.source_files(starts, places));
+            static_names::tell_apart(&mut lookups, |starts| image.distinctions(starts, places));
         }
         // If no address repeats, results are moved instead of cloned.
         let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();

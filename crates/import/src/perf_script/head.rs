@@ -160,17 +160,17 @@ impl<'t> Head<'t> {
             let mut period = None;
             // Of two numbers the second is the period, unless it is too narrow. Then the first is
             // part of the command's name, as in `pool 2 17`.
-            if let Some((left, word)) = before.rsplit_once(char::is_whitespace)
-                && let Ok(number) = word.parse::<u64>()
-            {
+            let (left, word) = before
+                .rsplit_once(char::is_whitespace)
+                .unwrap_or(("", before));
+            if let Ok(number) = word.parse::<u64>() {
                 let left = left.trim_end();
-                let is_wide =
-                    before.len() - left.len() >= PERIOD_COLUMNS + usize::from(!left.is_empty());
+                let width = before.len() - left.len() - usize::from(!left.is_empty());
                 let above = word_at_end(left);
                 let follows = above.starts_with('[')
                     || is_misc(above)
                     || ids(above).is_some_and(|(pid, _)| pid.is_some());
-                if is_wide || follows || number > MAX_TID {
+                if width >= PERIOD_COLUMNS || follows || number > MAX_TID {
                     (before, period) = (left, Some(number));
                 }
             }

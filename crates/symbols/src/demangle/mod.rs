@@ -55,7 +55,7 @@ pub fn demangle_bytes(raw: &[u8], style: Style) -> Cow<'_, str> {
 }
 
 /// Removes the symbol version: `foo` for `foo@V1` and `foo@@V1`.
-fn without_version(raw: &str) -> &str {
+pub(crate) fn without_version(raw: &str) -> &str {
     match raw.find('@') {
         Some(at) if at > 0 => &raw[..at],
         _ => raw,

@@ -215,6 +215,12 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         read::source_files(self.data.as_ref(), starts)
     }
 
+    /// Returns the version of each exported symbol that starts at sorted SVMAs; `None` for the
+    /// current one.
+    pub(crate) fn versions_at(&self, starts: &[u64]) -> FxHashMap<u64, Option<Box<str>>> {
+        read::versions_at(self.data.as_ref(), starts)
+    }
+
     /// Returns the PLT entry or PLT header at an SVMA. Entries of indirect functions are named
     /// after their resolver in `debug`, which has more names than a stripped image.
     pub(crate) fn lookup_plt<'a, T: AsRef<[u8]>>(

@@ -98,6 +98,20 @@ pub(super) fn source_files(data: &[u8], starts: &[u64]) -> FxHashMap<u64, Box<st
     with_file(data, Find(starts)).unwrap_or_default()
 }
 
+/// Returns the version of each exported symbol that starts at the sorted `starts`; `None` for the
+/// current one.
+pub(super) fn versions_at(data: &[u8], starts: &[u64]) -> FxHashMap<u64, Option<Box<str>>> {
+    struct Find<'a>(&'a [u64]);
+    impl WithFile for Find<'_> {
+        type Output = FxHashMap<u64, Option<Box<str>>>;
+
+        fn of<E: FileHeader<Endian = Endianness>>(self, file: &File<'_, '_, E>) -> Self::Output {
+            file.versions_at(self.0)
+        }
+    }
+    with_file(data, Find(starts)).unwrap_or_default()
+}
+
 /// A function of both classes of ELF files.
 trait WithFile {
     type Output;
@@ -384,6 +398,31 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 file = &name[..name.len().min(MAX_NAME)];
             } else if !file.is_empty() && starts.binary_search(&start).is_ok() {
                 found.insert(start, String::from_utf8_lossy(file).into());
+            }
+        }
+        found
+    }
+
+    /// Returns the version of each exported symbol that starts at `starts`; `None` for the current
+    /// one.
+    fn versions_at(&self, starts: &[u64]) -> FxHashMap<u64, Option<Box<str>>> {
+        let mut found = FxHashMap::default();
+        let versions = self.sections.versions(self.endian, self.data);
+        let (Some(table), Ok(Some(versions))) = (self.symbols(elf::SHT_DYNSYM), versions) else {
+            return found;
+        };
+        for (index, symbol) in table.enumerate() {
+            let start: u64 = symbol.st_value(self.endian).into();
+            if starts.binary_search(&start).is_err() {
+                continue;
+            }
+            let version = versions.version_index(self.endian, index);
+            if !version.is_hidden() {
+                found.insert(start, None);
+            } else if let Ok(Some(version)) = versions.version(version.into()) {
+                let name = version.name();
+                let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]);
+                found.entry(start).or_insert_with(|| Some(name.into()));
             }
         }
         found

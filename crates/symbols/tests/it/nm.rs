@@ -250,3 +250,52 @@ fn static_functions_of_one_name_have_their_files() {
         .collect();
     assert_eq!(names, ["step (one.c)", "step (two.c)", "step"]);
 }
+
+/// Two versions of a function without debug information, in a library with and without `.symtab`.
+#[test]
+fn versions_of_one_function_have_names_of_their_own() {
+    rprof_testing::needs!(Tool("cc"), Tool("nm"));
+    let scratch = Scratch::new();
+    let write = |name: &str, text: &str| {
+        std::fs::write(scratch.path().join(name), text).expect("a source");
+    };
+    write(
+        "foo.c",
+        "__attribute__((noinline)) int f_old(int n) { return 3 * n + 1; }\n\
+         __attribute__((noinline)) int f_new(int n) { return 5 * n + 2; }\n\
+         __asm__(\".symver f_old,foo@V1\");\n\
+         __asm__(\".symver f_new,foo@@V2\");\n",
+    );
+    write(
+        "foo.map",
+        "V1 { global: foo; local: *; };\nV2 { global: foo; } V1;\n",
+    );
+    let script = "-Wl,--version-script=foo.map";
+    for strip in ["", "-s"] {
+        let mut build = Command::new("cc");
+        build.args([
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "foo.c",
+            "-o",
+            "libfoo.so",
+            script,
+        ]);
+        build.args(Some(strip).filter(|strip| !strip.is_empty()));
+        run(build.current_dir(scratch.path()), "");
+        let library = scratch.path().join("libfoo.so");
+        let symbols = ElfSymbols::parse(std::fs::read(&library).expect("it was built"));
+        let symbols = symbols.expect("an image");
+        let starts: Vec<u64> = (symbols.iter())
+            .filter(|symbol| symbol.raw().starts_with(b"foo"))
+            .map(|symbol| symbol.start())
+            .collect();
+        let symbolizer = Symbolizer::builder().build();
+        let found = symbolizer.resolve_image(&ImageKey::file(&library), &starts);
+        let names: Vec<String> = (found.iter().flatten())
+            .map(|frames| frames.symbol().name.to_string())
+            .collect();
+        assert_eq!(names, ["foo (V1)", "foo"], "{strip}");
+    }
+}
