@@ -74,7 +74,7 @@ fn samples_of_all_choices_of_fields_are_read() {
             199_824_691_356,
         ),
         ("[000] cycles: ", "cycles", "[unknown]", 2),
-        ("my w 2 [000] cycles:u: ", "cycles:u", "my w 2", 2),
+        ("my w [000] cycles:u: ", "cycles:u", "my w", 2),
         ("cycles: ", "cycles", "[unknown]", 2),
         ("cycles:                0", "cycles", "[unknown]", 2),
         // A data address before the frames is not a frame.
