@@ -229,6 +229,27 @@ fn programs_without_the_library_are_reported() {
     assert_estimate("one of two", bytes, f64::from(16 << 20), 4096.0);
 }
 
+/// No library can interpose calls of an allocator within the program.
+#[test]
+fn allocators_linked_into_a_program_under_other_names_are_reported() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    for (name, is_reported) in [
+        ("mi_malloc", true),
+        ("_rjem_malloc", true),
+        ("my_malloc", false),
+    ] {
+        let program = c_with("allocations.c", &[&format!("-Duse_calloc={name}")]);
+        let run = here.rprof("record --alloc=4K -- sh -c");
+        let run = run.arg(format!("{} malloc", program.display())).ok();
+        let message = "1 program brought its own malloc (the first is ";
+        assert_eq!(run.err().contains(message), is_reported, "{name}: {run}");
+        let report = here.rprof("report").ok().out();
+        let verdict = "not counted: 1 program that brought its own malloc";
+        assert_eq!(report.contains(verdict), is_reported, "{name}: {report}");
+    }
+}
+
 #[test]
 fn frame_pointers_find_the_same_functions() {
     needs!(PerfEvents);

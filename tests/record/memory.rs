@@ -266,6 +266,84 @@ fn a_leak_is_the_first_line_of_a_comparison() {
     );
 }
 
+/// Server that keeps a copy of each request, and gives back larger answers.
+const SERVER: &str = "
+import sys
+kept = []
+def remember_session(n): kept.append(b'x' * n)
+def answer(n): return b'y' * n
+print('ready', flush=True)
+for line in sys.stdin:
+    answer(400000)
+    remember_session(60000)
+    print('answer', flush=True)
+";
+
+/// Sends requests for some seconds. The server has served others before.
+const CLIENT: &str = "for n in $(seq 150); do echo >&3; sleep 0.02; done";
+
+#[test]
+fn leak_of_a_running_server_is_the_first_line_of_two_moments() {
+    needs!(PerfEvents, Kernel, Tool("python3"));
+    let here = Here::new();
+    std::fs::write(here.path("server.py"), SERVER).expect("a file");
+    here.sh("mkfifo requests").ok();
+    let server = here
+        .sh("exec python3 server.py <>requests >answers")
+        .start();
+    let answers = || std::fs::read_to_string(here.path("answers")).unwrap_or_default();
+    wait_until("it is ready", || answers().contains("ready"));
+    here.sh("for n in $(seq 100); do echo; done >requests").ok();
+    wait_until("it is warm", || answers().matches("answer").count() >= 100);
+    let pid = server.pid().as_raw_nonzero();
+    let recorder = here.rprof("record --memory -p").arg(pid.to_string());
+    let client = format!("exec 3>requests; {CLIENT}");
+    recorder.words("-- bash -c").arg(client).ok();
+    let diff = here.rprof("diff --at=10%,90%").run().out();
+    let first = diff.lines().next().unwrap_or_default();
+    assert!(
+        first.contains("GREW: memory") && first.contains("most of all remember_session"),
+        "{diff}"
+    );
+    server.signal(Signal::KILL);
+    server.end();
+}
+
+/// Looks see neither peaks of some milliseconds nor what a program does before it ends.
+#[test]
+fn short_peaks_and_the_end_of_a_program_are_exact_where_releases_are_recorded() {
+    needs!(PerfEvents, Kernel, Tracepoints);
+    let here = Here::new();
+    let script = "
+import mmap, os, re, signal
+def rise(n): return mmap.mmap(-1, n << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def fill(m): m.write(b'x' * len(m)) and None
+kept = rise(24); fill(kept)
+for n in range(1, 6):
+    m = rise(16 * n); fill(m); m.close()
+kept.madvise(mmap.MADV_DONTNEED, 0, 8 << 20)
+kept.resize(32 << 20)
+rss = re.findall(r'^Rss: +(\\d+)', open('/proc/self/smaps').read(), re.M)
+peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]
+print('kib', sum(map(int, rss)), peak, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+";
+    let run = here
+        .rprof("record --memory -m 64M -- python3 -c")
+        .arg(script)
+        .run();
+    let out = run.out();
+    let numbers: Vec<u64> = (out.split_whitespace())
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let &[end, peak] = &numbers[..] else {
+        panic!("{run}");
+    };
+    assert_equal(all(&memory(&here, "")), end << 10);
+    assert_equal(all(&memory(&here, "--at peak")), peak << 10);
+    assert_equal(all(&memory(&here, "--at 100%")), end << 10);
+}
+
 #[test]
 fn bytes_have_binary_units_in_a_flame_graph() {
     needs!(PerfEvents, Kernel);

@@ -3,10 +3,10 @@
 import { choiceOf, el, selectOf } from "./dom.js";
 import { FILTER_NAMES } from "./filter.js";
 import { firstState, stateText } from "./state.js";
-import { baseName, weightText } from "./text.js";
+import { baseName } from "./text.js";
 import { KINDS } from "./tree.js";
 import { copy } from "./dialogs.js";
-import { graphsOf, savePicture } from "./picture.js";
+import { amountText, graphsOf, savePicture } from "./picture.js";
 
 const HINT = "drag over the time line to select a range, Ctrl+drag for a range to compare with; click a name to show it alone";
 const MEMORY_HINT = "memory in use over time; drag to select a range: the graph shows memory that was added in it and not given back in it; click a name to show it alone";
@@ -172,12 +172,7 @@ export function showPills(page) {
     }[op];
     pill(text, { transforms: state.transforms.filter((_, at) => at !== i), zoom: [] });
   });
-  const { figures } = page;
-  const isAdded = profile.rows.memory === figures.event && state.time !== null && !state.bySamples;
-  const amount = isAdded
-    ? `added in this time: ${weightText(figures.whole * 2 ** profile.meta.shift, "bytes")}`
-    : `shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`;
-  pills.unshift(el("span", { class: "amount", id: "amount" }, amount));
+  pills.unshift(el("span", { class: "amount", id: "amount" }, amountText(page)));
   page.pills.replaceChildren(...pills);
 }
 

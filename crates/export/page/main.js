@@ -8,7 +8,7 @@ import { FlameView } from "./flame.js";
 import { Outline } from "./outline.js";
 import { printable } from "./paper.js";
 import { Profile, Sections } from "./profile.js";
-import { pictureOf, savePicture } from "./picture.js";
+import { pictureOf, savePicture, showsAdded } from "./picture.js";
 import { patternOf } from "./search.js";
 import { firstState, stateOf, stateText } from "./state.js";
 import { Table } from "./table.js";
@@ -355,7 +355,7 @@ export class Page {
     const parts = [
       `${countText(found.functions)} ${found.functions === 1 ? "function" : "functions"}`,
       `${percentText(found.total, figures.whole)} of the selection`,
-      `${percentText(found.total, figures.all)} of all`,
+      ...(showsAdded(this) ? [] : [`${percentText(found.total, figures.all)} of all`]),
       `self ${percentText(found.own, figures.whole)}`,
     ];
     if (state.zoom.length && !state.inverted && state.view === "flame" && this.grown) {

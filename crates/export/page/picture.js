@@ -4,7 +4,7 @@ import { THEMES } from "./colors.js";
 import { el, isDark } from "./dom.js";
 import { ROW } from "./flame.js";
 import { NARROW } from "./layout.js";
-import { fitName } from "./text.js";
+import { fitName, weightText } from "./text.js";
 
 const MARGIN = 8;
 const HEAD = 20;
@@ -30,13 +30,32 @@ export function graphsOf(page) {
 }
 
 /**
+ * True if the graph shows memory that was added in a selected time. It is no share of the memory in use.
+ * @param {import("./main.js").Page} page
+ */
+export function showsAdded({ figures, profile, state }) {
+  return profile.rows.memory === figures.event && state.time !== null && !state.bySamples;
+}
+
+/**
+ * The amount of the graph, with its share of all.
+ * @param {import("./main.js").Page} page
+ */
+export function amountText(page) {
+  const { figures, profile } = page;
+  return showsAdded(page)
+    ? `added in this time: ${weightText(figures.whole * 2 ** profile.meta.shift, "bytes")}`
+    : `shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`;
+}
+
+/**
  * The graphs on the screen and their description, as SVG.
  * @param {import("./main.js").Page} page
  */
 export function pictureOf(page) {
-  const { figures, meta, profile, state } = page;
+  const { meta, profile, state } = page;
   const pills = [...page.pills.querySelectorAll(".pill > :first-child")].map((pill) => pill.textContent ?? "");
-  const lines = [meta.title, meta.subtitle, [`shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`, ...pills].join(" · ")];
+  const lines = [meta.title, meta.subtitle, [amountText(page), ...pills].join(" · ")];
   if (state.view === "sandwich") lines.push(`callers and callees of ${profile.nameOf(state.fn)}`);
   return svgText(lines, graphsOf(page));
 }

@@ -4,6 +4,7 @@ import { codeOf } from "./code.js";
 import { el } from "./dom.js";
 import { narrowBelow, squeezed } from "./layout.js";
 import { legendOf } from "./legend.js";
+import { amountText, showsAdded } from "./picture.js";
 import { baseName, countText, percentText, shortName } from "./text.js";
 import { KINDS, nodeAt } from "./tree.js";
 
@@ -62,7 +63,7 @@ export function showFlame(page) {
   const grown = figures.flame();
   page.grown = grown;
   const root = nodeAt(grown.tree, grown.total, state.zoom);
-  const label = `Flame graph${state.inverted ? ", leaves first" : ""}, of ${page.profile.amount(figures.whole, figures.all, page.by())}. Arrows move, Enter zooms. The table beside it has the same functions.`;
+  const label = `Flame graph${state.inverted ? ", leaves first" : ""}, ${showsAdded(page) ? amountText(page) : `of ${page.profile.amount(figures.whole, figures.all, page.by())}`}. Arrows move, Enter zooms. The table beside it has the same functions.`;
   page.legend.replaceChildren(...legendOf(page, page.color()));
   put(page, page.legend, page.flame.root);
   const parts = shown(page, grown, { root, label });

@@ -11,6 +11,9 @@ use crate::process::{Mappings, Process};
 use crate::windows;
 use crate::{Owner, StackId};
 
+/// Maximum number of pages of a huge page: 1 GiB with pages of 4 KiB.
+const MAX_HUGE: u64 = 1 << 18;
+
 /// Pages of one process, owner and kind of mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share {
@@ -104,10 +107,56 @@ impl Ledger {
         if before == Some(slot) {
             return;
         }
-        if let Some(pages) = before.and_then(|before| process.live.get_mut(&before)) {
-            *pages = pages.saturating_sub(1);
+        if let Some(before) = before {
+            process.disown(before);
         }
-        *process.live.entry(slot).or_default() += 1;
+        process.own(slot);
+    }
+
+    /// Adds the pages of a huge page around an address, which one fault on this address made
+    /// resident. `pages` is their number, a power of two.
+    pub fn huge_fault(&mut self, pid: i32, address: u64, pages: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let page = address / self.page_bytes;
+        let owner = process.pages.chunk(page).and_then(|chunk| chunk.get(page));
+        let (Some(slot), true) = (owner, pages.is_power_of_two() && pages <= MAX_HUGE) else {
+            return;
+        };
+        let first = page - page % pages;
+        for neighbour in (first..first + pages).filter(|one| *one != page) {
+            match process.pages.set(neighbour, slot) {
+                Some(before) => process.disown(before),
+                None => process.touch(None, slot),
+            }
+            process.own(slot);
+        }
+    }
+
+    /// Removes pages that the process gave back. The range is one of page numbers.
+    pub fn release(&mut self, pid: i32, pages: Range<u64>) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            for (_, slot) in process.pages.take(pages) {
+                process.disown(slot);
+            }
+        }
+    }
+
+    /// Moves pages to another address, with their owners: mremap(2). The range and `to` are page
+    /// numbers. What was resident there before is gone.
+    pub fn move_pages(&mut self, pid: i32, pages: Range<u64>, to: u64) {
+        let Some(last) = to.checked_add(pages.end.saturating_sub(pages.start)) else {
+            return;
+        };
+        self.release(pid, to..last);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            for (page, slot) in process.pages.take(pages.clone()) {
+                if let Some(before) = process.pages.set(page - pages.start + to, slot) {
+                    process.disown(before);
+                }
+            }
+        }
     }
 
     /// Adds a process with the memory of its parent. It touched none of these pages.
@@ -142,7 +191,7 @@ impl Ledger {
     pub fn look(&mut self, look: &Look, unseen: Owner) {
         let mut process = self.processes.remove(&look.pid).unwrap_or_default();
         let old = std::mem::take(&mut process.pages);
-        process.live.clear();
+        process.disown_all();
         process.mappings = Mappings::default();
         let mut unowned = Vec::new();
         let slots = (0..).zip(&self.slots.all);
@@ -160,7 +209,10 @@ impl Ledger {
                 &mut process,
                 &mut unowned,
             );
-            unowned.retain(|page| !look.later.contains(page));
+            unowned.retain(|page| {
+                let is_in = |range: &Range<u64>| range.contains(page);
+                !look.later.contains(page) && !look.releasing.iter().any(is_in)
+            });
             let mapping = self.pages_of(&region.addresses);
             for page in look.unfinished.iter().filter(|page| mapping.contains(page)) {
                 let owner = |pages: &Pages| pages.chunk(*page)?.get(*page);
@@ -169,7 +221,7 @@ impl Ledger {
                     && !without_fault.contains(&slot)
                 {
                     process.pages.set(*page, slot);
-                    *process.live.entry(slot).or_default() += 1;
+                    process.own(slot);
                 }
             }
             let rest = self.slots.intern(unseen, kind);
@@ -184,8 +236,19 @@ impl Ledger {
             for (page, slot) in found {
                 let before = old.chunk(page).and_then(|chunk| chunk.get(page));
                 process.pages.set(page, slot);
-                *process.live.entry(slot).or_default() += 1;
+                process.own(slot);
                 process.touch(before, slot);
+            }
+        }
+        for (page, slot) in (look.released.iter()).flat_map(|range| old.within(range.clone())) {
+            if process
+                .pages
+                .chunk(page)
+                .and_then(|chunk| chunk.get(page))
+                .is_none()
+            {
+                process.pages.set(page, slot);
+                process.own(slot);
             }
         }
         self.processes.insert(look.pid, process);
@@ -220,7 +283,7 @@ impl Ledger {
                 process.touch(Some(slot), new);
             }
             process.pages.set(page, new);
-            *process.live.entry(new).or_default() += 1;
+            process.own(new);
         };
         let Some(present) = &region.present else {
             for (page, slot) in old.within(mapping) {

@@ -17,6 +17,13 @@ pub struct Look {
     /// Pages whose faults had perhaps not ended when the look began, as page numbers: the last fault
     /// of each thread. They keep their owners.
     pub unfinished: FxHashSet<u64>,
+    /// Pages whose release had perhaps not ended when the look began, as ranges of page numbers. It
+    /// may show them, but they have no owner any more.
+    pub releasing: Vec<Range<u64>>,
+    /// Pages that were given back or moved while the look was taken, as ranges of page numbers. They
+    /// may be absent in it, but were resident when it began, so they keep their owners until the
+    /// release follows.
+    pub released: Vec<Range<u64>>,
 }
 
 /// One mapping with its resident pages.

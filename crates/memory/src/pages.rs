@@ -25,6 +25,10 @@ impl Chunk {
         self.0[(page % CHUNK) as usize].checked_sub(1).map(Slot)
     }
 
+    fn clear(&mut self, page: u64) {
+        self.0[(page % CHUNK) as usize] = 0;
+    }
+
     pub(crate) fn set(&mut self, page: u64, slot: Slot) -> Option<Slot> {
         let cell = &mut self.0[(page % CHUNK) as usize];
         let before = cell.checked_sub(1).map(Slot);
@@ -53,12 +57,22 @@ impl Pages {
         Arc::make_mut(self.0.entry(page / CHUNK).or_insert_with(new))
     }
 
+    /// Removes the owners of a range, and returns the pages that had one, in order.
+    pub(crate) fn take(&mut self, pages: std::ops::Range<u64>) -> Vec<(u64, Slot)> {
+        let taken: Vec<(u64, Slot)> = self.within(pages).collect();
+        for (page, _) in &taken {
+            self.chunk_mut(*page).clear(*page);
+        }
+        taken
+    }
+
     /// Iterates over the owned pages of a range, in order.
     pub(crate) fn within(
         &self,
         pages: std::ops::Range<u64>,
     ) -> impl Iterator<Item = (u64, Slot)> + '_ {
-        let chunks = self.0.range(pages.start / CHUNK..=pages.end / CHUNK);
+        let last = (pages.end / CHUNK).max(pages.start / CHUNK);
+        let chunks = self.0.range(pages.start / CHUNK..=last);
         chunks.flat_map(move |(number, chunk)| {
             let first = number * CHUNK;
             let own = pages.start.max(first)..pages.end.min(first + CHUNK);
@@ -83,5 +97,8 @@ mod tests {
         let all: Vec<_> = child.within(0..1024).collect();
         assert_eq!(all, [(511, Slot(4)), (512, Slot(5))]);
         assert_eq!(child.within(512..512).count(), 0);
+        assert_eq!(child.take(0..512), [(511, Slot(4))]);
+        assert_eq!(child.take(0..1024), [(512, Slot(5))]);
+        assert_eq!(parent.within(0..1024).count(), 1);
     }
 }

@@ -14,8 +14,9 @@ const STACK_GROWTH: u64 = 64 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) pages: Pages,
-    /// Number of resident pages by owner.
+    /// Number of resident pages by owner. [`own`](Self::own) and [`disown`](Self::disown) change it.
     pub(crate) live: FxHashMap<Slot, u64>,
+    pub(crate) resident: u64,
     /// Number of pages that ever became resident, by owner.
     pub(crate) touched: FxHashMap<Slot, u64>,
     pub(crate) mappings: Mappings,
@@ -30,8 +31,28 @@ impl Process {
         *self.touched.entry(to).or_default() += 1;
     }
 
+    /// Counts a resident page.
+    pub(crate) fn own(&mut self, slot: Slot) {
+        *self.live.entry(slot).or_default() += 1;
+        self.resident += 1;
+    }
+
+    /// Counts a page less.
+    pub(crate) fn disown(&mut self, slot: Slot) {
+        if let Some(pages) = self.live.get_mut(&slot).filter(|pages| **pages > 0) {
+            *pages -= 1;
+            self.resident = self.resident.saturating_sub(1);
+        }
+    }
+
+    /// Counts from zero again.
+    pub(crate) fn disown_all(&mut self) {
+        self.live.clear();
+        self.resident = 0;
+    }
+
     pub(crate) fn resident(&self) -> u64 {
-        self.live.values().sum()
+        self.resident
     }
 }
 

@@ -61,7 +61,12 @@ impl Rewriting {
         let written = events.iter().filter(is_written);
         let mut described: Vec<EventDescription> = written.map(describe).collect();
         if !self.sums.is_empty() && !described.is_empty() {
-            let summed = described.remove(0);
+            let mut summed = described.remove(0);
+            // Other events change the sums. LOST records name them, and perf rejects unknown ids.
+            for other in described.extract_if(.., |other| other.attr.kind == EventKind::TRACEPOINT)
+            {
+                summed.ids.extend(other.ids);
+            }
             let of_moment = |(number, name): (usize, &&str)| {
                 let mut attr = summed.attr.clone();
                 attr.bp_type = 0;

@@ -69,7 +69,7 @@ mod unwind;
 pub use allocations::Allocated;
 pub use limits::{Limit, ReachedLimits};
 pub use losses::LossAdvice;
-pub use memory::MemoryUse;
+pub use memory::{HUGE_PAGES, MemoryUse, RELEASES};
 pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

@@ -186,7 +186,9 @@ impl Recording {
         if unwinding.is_some() {
             features.insert_rprof_notes(&[StackTally::announced()]);
         }
-        tracing_data::add(&mut features, session.events()).map_err(RecordError::TracingData)?;
+        if rewriting.sums.is_empty() {
+            tracing_data::add(&mut features, session.events()).map_err(RecordError::TracingData)?;
+        }
         let inherits = session.inherits();
         let command = session.child().map(|child| Pid(child.pid()));
         let by_cpu = *session.target() == Target::System;

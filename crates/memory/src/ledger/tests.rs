@@ -189,3 +189,80 @@ fn a_huge_page_whose_fault_has_not_ended_keeps_its_owner() {
     ledger.look(&absent, Owner::Unseen);
     assert_eq!(ledger.resident(), 0);
 }
+
+#[test]
+fn released_pages_have_no_owner_and_moved_ones_keep_theirs() {
+    let mut ledger = ledger();
+    ledger.map(7, 0..100 * PAGE, b"");
+    for page in 0..10 {
+        ledger.fault(7, page * PAGE, StackId(page as u32 / 5));
+    }
+    ledger.release(7, 3..5);
+    ledger.release(7, 3..4);
+    ledger.release(8, 0..100);
+    assert_eq!(ledger.resident(), 8);
+    // The pages at the new place are gone.
+    ledger.move_pages(7, 5..8, 2);
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 0 [anon] 2", "7 1 [anon] 5"]
+    );
+    let seen = region(0..100, "").with_present(vec![0..5, 8..10]);
+    ledger.look(&look(7, vec![seen]), Owner::Unseen);
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        ["7 0 [anon] 2", "7 1 [anon] 5"]
+    );
+    ledger.move_pages(7, 0..u64::MAX, u64::MAX);
+    ledger.release(7, 9..0);
+    assert_eq!(ledger.resident(), 7);
+}
+
+#[test]
+fn a_look_does_not_bring_back_pages_of_a_release_that_has_not_ended() {
+    let mut ledger = ledger();
+    ledger.map(7, 0..100 * PAGE, b"");
+    ledger.fault(7, PAGE, StackId(1));
+    ledger.fault(7, 2 * PAGE, StackId(1));
+    ledger.release(7, 2..50);
+    let seen = || region(0..100, "").with_present(vec![1..4]);
+    let early = Look {
+        releasing: vec![2..50],
+        ..look(7, vec![seen()])
+    };
+    ledger.look(&early, Owner::Unseen);
+    assert_eq!(ledger.resident(), 1);
+    ledger.look(&look(7, vec![seen()]), Owner::Unseen);
+    assert_eq!(ledger.resident(), 3);
+}
+
+#[test]
+fn pages_that_are_released_during_a_look_have_an_owner_until_the_release() {
+    let mut ledger = ledger();
+    ledger.map(7, 0..100 * PAGE, b"");
+    for page in 0..4 {
+        ledger.fault(7, page * PAGE, StackId(1));
+    }
+    let during = Look {
+        released: vec![0..1, 2..50],
+        ..look(7, vec![region(0..1, "").with_present(vec![0..1])])
+    };
+    ledger.look(&during, Owner::Unseen);
+    assert_eq!(text(&ledger, &ledger.live()), ["7 1 [anon] 3"]);
+    ledger.release(7, 2..50);
+    assert_eq!(ledger.resident(), 1);
+}
+
+#[test]
+fn one_fault_owns_all_of_a_huge_page() {
+    let mut ledger = ledger();
+    ledger.map(7, 0..2000 * PAGE, b"");
+    ledger.fault(7, 1000 * PAGE, StackId(1));
+    ledger.huge_fault(7, 1000 * PAGE, 512);
+    ledger.huge_fault(7, 1100 * PAGE, 500);
+    ledger.huge_fault(7, 100 * PAGE, 512);
+    assert_eq!(text(&ledger, &ledger.live()), ["7 1 [anon] 512"]);
+    assert_eq!(text(&ledger, &ledger.touched()), ["7 1 [anon] 512"]);
+    ledger.release(7, 512..1024);
+    assert_eq!(ledger.resident(), 0);
+}

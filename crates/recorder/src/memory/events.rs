@@ -21,6 +21,31 @@ pub(crate) enum Change {
         address: u64,
         stack: StackId,
     },
+    /// Pages that are no longer mapped or empty, as page numbers.
+    Released {
+        pid: i32,
+        tid: i32,
+        pages: Range<u64>,
+    },
+    /// The heap ends before this page number now.
+    Heap {
+        pid: i32,
+        tid: i32,
+        end: u64,
+    },
+    /// Pages at another address, of which the first `kept` ones remain.
+    Moved {
+        pid: i32,
+        pages: Range<u64>,
+        kept: u64,
+        to: u64,
+    },
+    /// The last fault of a thread made a huge page resident.
+    Huge {
+        pid: i32,
+        tid: i32,
+        pages: u64,
+    },
     Mapped {
         pid: i32,
         range: Range<u64>,

@@ -3,6 +3,7 @@
 //! ```text
 //!   sample of a page fault, unwound --------------+
 //!   mappings, births, execs, ends ----------------+--> Memory: Ledger --> SAMPLES at the end
+//!   system calls that give memory back -----------+
 //!   looks at the pages of running processes ------+
 //!        (thread of Looks: smaps, pagemap)
 //! ```
@@ -19,6 +20,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `events` | faults and process events, as the ledger takes them |
+//! | `releases` | memory that is given back, and huge pages, by tracepoints |
 //! | `looks` | the thread that looks at processes |
 //! | `reader` | reads the resident pages of a process |
 //! | `smaps` | parser of `/proc/PID/smaps` |
@@ -31,11 +33,13 @@ mod figures;
 mod looks;
 mod pagemap;
 mod reader;
+mod releases;
 mod samples;
 mod smaps;
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,11 +61,20 @@ use events::Event;
 pub use figures::MemoryUse;
 pub(crate) use looks::Looks;
 use reader::Reading;
+use releases::Releases;
+pub use releases::{HUGE_PAGES, RELEASES};
 pub(crate) use samples::EVENTS;
 use samples::ShareKey;
 
 /// Maximum number of events that wait for a look, some 100 MiB. Beyond it rprof gives up the look.
 const MAX_WAITING: usize = 2 << 20;
+
+/// Time in nanoseconds after which a release has ended, also without a later event of its thread.
+const LONGEST_RELEASE: u64 = 1_000_000_000;
+
+/// The peak is noted before a release if it grew by this part, since a copy takes time for each
+/// stack.
+const PEAK_STEP: u64 = 512;
 
 /// Resident pages at one moment.
 #[derive(Clone, Debug, Default)]
@@ -96,8 +109,13 @@ pub(crate) struct Memory {
     /// Attached processes without a look.
     unseen: FxHashSet<i32>,
     threads: FxHashMap<i32, FxHashSet<i32>>,
-    /// Process and page of the last fault, by thread.
-    last_faults: FxHashMap<i32, (i32, u64)>,
+    /// Process and pages of the last fault, by thread: one, or those of a huge page.
+    last_faults: FxHashMap<i32, (i32, Range<u64>)>,
+    releases: Releases,
+    /// End of the heap by process, as a page number.
+    heaps: FxHashMap<i32, u64>,
+    /// Process, pages and time of a thread's last release, while no later event shows its end.
+    releasing: FxHashMap<i32, (i32, Range<u64>, u64)>,
     born: FxHashMap<i32, u64>,
     /// Last look at each process.
     looked: FxHashMap<i32, LastLook>,
@@ -150,6 +168,9 @@ impl Memory {
             unseen: attached,
             threads: FxHashMap::default(),
             last_faults: FxHashMap::default(),
+            releases: Releases::of(session, page_bytes),
+            heaps: FxHashMap::default(),
+            releasing: FxHashMap::default(),
             born: FxHashMap::default(),
             looked: FxHashMap::default(),
             uncovered: Vec::new(),
@@ -175,12 +196,15 @@ impl Memory {
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
         self.last = self.last.max(released.time);
-        let (change, is_fault) = match self.fault(released) {
+        let (change, is_own) = match self.fault(released) {
             Some((pid, change)) => {
                 self.summed.announce(pid, released, output)?;
                 (Some(change), true)
             }
-            None => (event.and_then(Change::of), false),
+            None => match self.releases.read(released) {
+                (true, change) => (change, true),
+                (false, _) => (event.and_then(Change::of), false),
+            },
         };
         if let Some(change) = change {
             let time = released.time;
@@ -196,7 +220,7 @@ impl Memory {
                 }
             }
         }
-        match is_fault {
+        match is_own {
             true => Ok(()),
             false => output.put(released, event),
         }
@@ -230,7 +254,13 @@ impl Memory {
                     let pid = reading.look.pid;
                     reading.look.later = self.waiting_faults(pid, reading.until);
                     let last = self.last_faults.values().filter(|(of, _)| *of == pid);
-                    reading.look.unfinished = last.map(|(_, page)| *page).collect();
+                    reading.look.unfinished = last.flat_map(|(_, pages)| pages.clone()).collect();
+                    reading.look.released = self.waiting_releases(pid, reading.until);
+                    let is_recent = |at: u64| time.saturating_sub(at) < LONGEST_RELEASE;
+                    reading.look.releasing = (self.releasing.values())
+                        .filter(|(of, _, at)| *of == pid && is_recent(*at))
+                        .map(|(_, pages, _)| pages.clone())
+                        .collect();
                     self.look(time, &reading);
                 }
                 Some((_, None)) => {}
@@ -248,6 +278,24 @@ impl Memory {
             _ => None,
         });
         faults.collect()
+    }
+
+    /// Returns the pages that a process gives back or moves until a moment, in events that wait.
+    fn waiting_releases(&self, process: i32, until: u64) -> Vec<Range<u64>> {
+        let waiting = self.waiting.iter().take_while(|event| event.time <= until);
+        let releases = waiting.filter_map(|event| match &event.change {
+            Change::Released { pid, pages, .. } | Change::Moved { pid, pages, .. }
+                if *pid == process =>
+            {
+                Some(pages.clone())
+            }
+            Change::Heap { pid, end, .. } if *pid == process => {
+                let before = self.heaps.get(pid)?;
+                (end < before).then_some(*end..*before)
+            }
+            _ => None,
+        });
+        releases.collect()
     }
 
     fn look(&mut self, time: u64, reading: &Reading) {
@@ -301,6 +349,19 @@ impl Memory {
         }
     }
 
+    fn release(&mut self, (pid, tid): (i32, i32), pages: Range<u64>, time: u64) {
+        self.note_peak_before_release(time);
+        self.ledger.release(pid, pages.clone());
+        self.releasing.insert(tid, (pid, pages, time));
+    }
+
+    fn note_peak_before_release(&mut self, time: u64) {
+        let peak = self.peak.pages;
+        if self.ledger.resident() > peak + peak / PEAK_STEP {
+            self.note_peak(time);
+        }
+    }
+
     fn moment(&mut self, time: u64) -> Moment {
         self.cover(u64::MAX);
         let mut coverage = Coverage::default();
@@ -341,14 +402,47 @@ impl Memory {
                 stack,
             } => {
                 let page = address / self.ledger.page_bytes();
-                self.last_faults.insert(tid, (pid, page));
+                self.releasing.remove(&tid);
+                self.last_faults.insert(tid, (pid, page..page + 1));
                 self.ledger.fault(pid, address, stack);
+            }
+            Change::Released { pid, tid, pages } => self.release((pid, tid), pages, time),
+            Change::Heap { pid, tid, end } => {
+                if let Some(before) = self.heaps.insert(pid, end).filter(|before| *before > end) {
+                    self.release((pid, tid), end..before, time);
+                }
+            }
+            Change::Moved {
+                pid,
+                pages,
+                kept,
+                to,
+            } => {
+                self.note_peak_before_release(time);
+                let end = pages.end.min(pages.start.saturating_add(kept));
+                self.ledger.release(pid, end..pages.end);
+                if to != pages.start {
+                    self.ledger.move_pages(pid, pages.start..end, to);
+                }
+            }
+            Change::Huge { pid, tid, pages } => {
+                if let Some((of, last)) = self.last_faults.get_mut(&tid)
+                    && *of == pid
+                {
+                    let address = last.start * self.ledger.page_bytes();
+                    self.ledger.huge_fault(pid, address, pages);
+                    let first = last.start - last.start % pages;
+                    *last = first..first + pages;
+                }
             }
             Change::Mapped { pid, range, name } => self.ledger.map(pid, range, &name),
             Change::Started { pid, tid, parent } => {
                 self.threads.entry(pid).or_default().insert(tid);
                 if let Some(parent) = parent.filter(|parent| *parent != pid) {
                     self.ledger.fork(parent, pid);
+                    if let Some(end) = self.heaps.get(&parent) {
+                        self.heaps.insert(pid, *end);
+                    }
                     self.born.insert(pid, time);
                     self.looks.watch(pid);
                 }
@@ -356,6 +450,7 @@ impl Memory {
             Change::Executed { pid } => {
                 self.threads.insert(pid, FxHashSet::from_iter([pid]));
                 self.unseen.remove(&pid);
+                self.heaps.remove(&pid);
                 self.ledger.end(pid);
                 self.summed.execute(pid);
                 self.looked.remove(&pid);
@@ -363,6 +458,7 @@ impl Memory {
             }
             Change::Ended { pid, tid } => {
                 self.last_faults.remove(&tid);
+                self.releasing.remove(&tid);
                 if let Some(threads) = self.threads.get_mut(&pid) {
                     threads.remove(&tid);
                     if !threads.is_empty() {
@@ -382,6 +478,7 @@ impl Memory {
             self.end = Some(end);
         }
         self.note_peak(time);
+        self.heaps.remove(&pid);
         self.ledger.end(pid);
         self.looked.remove(&pid);
         self.looks.forget(pid);

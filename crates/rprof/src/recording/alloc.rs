@@ -239,8 +239,8 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     }
     if let Some(program) = &made.own_malloc {
         lines.push(format!(
-            "{} brought its own malloc (the first is {}), whose calls are not seen; --memory \
-             records it",
+            "{} brought its own malloc (the first is {}), whose calls are not seen: build it with \
+             the malloc of the system (Rust: without #[global_allocator]), or use --memory",
             programs(all.own_malloc),
             brief(program)
         ));

@@ -9,11 +9,13 @@ use rprof_export::amounts::bytes;
 use rprof_export::verdict::Finding;
 use rprof_profile::Profile;
 use rprof_profile::memory::{ALLOCATED, GROWTH, HEAP, HEAP_PEAK, PEAK, RELEASE, RESIDENT, TOUCHED};
-use rprof_recorder::MemoryUse;
+use rprof_recorder::{HUGE_PAGES, MemoryUse, RELEASES};
 use rprof_records::{AttrFlags, SampleType};
 use rprof_sampler::SessionBuilder;
+use rustix::thread::CapabilitySet;
 
-use crate::cli::{CallGraph, MemoryArgs, MemoryMoment, RecordArgs};
+use crate::cli::{CallGraph, MemoryArgs, MemoryMoment, RecordArgs, TargetArgs};
+use crate::recording::event_list;
 use crate::wording::messages::Failure;
 use crate::wording::remedies;
 
@@ -92,12 +94,53 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the builder of a session that samples every page fault with its address.
-pub(crate) fn add_to(builder: SessionBuilder, event: Event) -> SessionBuilder {
-    builder.event(event).period(1).extras(|extras| {
+/// Maximum number of descriptors for tracepoints on attached threads. Each thread needs one for each
+/// event and CPU.
+const MAX_DESCRIPTORS: usize = 4_096;
+
+/// Returns the builder of a session that samples every page fault with its address, and the
+/// releases of memory where this user may record them.
+pub(crate) fn add_to(
+    builder: SessionBuilder,
+    target: &TargetArgs,
+) -> Result<SessionBuilder, Failure> {
+    let faults = event_list::parse(&["page-faults".to_owned()])?;
+    let builder = builder.events(faults.into_iter().chain(releases(target)));
+    Ok(builder.period(1).extras(|extras| {
         extras.fields |= SampleType::ADDR;
         extras.records |= AttrFlags::MMAP_DATA;
-    })
+    }))
+}
+
+/// Returns true if this user may record all tracepoints.
+fn may_record_tracepoints() -> bool {
+    let rights = rustix::thread::capabilities(None).map(|sets| sets.effective);
+    let all = CapabilitySet::PERFMON | CapabilitySet::SYS_ADMIN;
+    rights.is_ok_and(|rights| rights.intersects(all))
+}
+
+/// Returns the tracepoints of releases and huge pages, as far as this user may record them: their
+/// numbers are in tracefs. System calls of own processes need no further permission.
+fn releases(target: &TargetArgs) -> Vec<Event> {
+    let threads = target.processes.iter().map(|pid| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.map_or(0, Iterator::count)
+    });
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let descriptors = threads.sum::<usize>() * cpus * (RELEASES.len() + 1);
+    if descriptors > MAX_DESCRIPTORS {
+        return Vec::new();
+    }
+    let event = |(name, filter): (&str, Option<&str>)| {
+        let event = Event::parse(&format!("{name}/call-graph=no/")).ok()?;
+        match filter {
+            Some(filter) => event.with_filter(filter),
+            None => Some(event),
+        }
+    };
+    let (huge, order) = HUGE_PAGES;
+    let huge = may_record_tracepoints().then_some((huge, Some(order)));
+    RELEASES.into_iter().chain(huge).filter_map(event).collect()
 }
 
 impl MemoryArgs {

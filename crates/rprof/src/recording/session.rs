@@ -51,8 +51,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     }
     job.builder = job.builder.requests(args.requests);
     if args.memory {
-        let events = event_list::parse(&["page-faults".to_owned()])?;
-        job.builder = (events.into_iter()).fold(job.builder, memory::add_to);
+        job.builder = memory::add_to(job.builder, &args.target)?;
         let dump = job.unwinds.then_some(memory::DUMP_BYTES);
         job.builder = job.builder.user_stack(dump.filter(|_| stacks));
         job.memory = true;

@@ -440,7 +440,13 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             0 => "the ring buffers were full",
             _ => "the disk or the CPU did not keep up",
         };
-        let advice = summary.loss_advice.as_ref().and_then(fewer_losses);
+        // Recordings of memory have no rate.
+        let has_rate = summary.memory.is_none() && summary.allocations.is_none();
+        let advice = summary.loss_advice.clone().map(|advice| LossAdvice {
+            rate: advice.rate.filter(|_| has_rate),
+            ..advice
+        });
+        let advice = advice.as_ref().and_then(fewer_losses);
         let advice = advice.map_or(String::new(), |settings| {
             format!(". To lose fewer: {settings}")
         });
