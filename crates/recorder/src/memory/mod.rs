@@ -333,6 +333,9 @@ impl Memory {
                 return true;
             }
             let [explained, before, unseen] = ledger.resident_of(*pid).map(|pages| pages * page);
+            // The kernel's figure is as of the beginning, and faults went on.
+            let others = before.saturating_add(unseen);
+            let explained = explained.min(look.coverage.resident.saturating_sub(others));
             look.coverage = Coverage {
                 explained,
                 before,
