@@ -4,7 +4,7 @@
 //! them: system calls that unmap, empty or move pages, and allocations of huge pages by a fault.
 //! Without them the ledger learns of both at the next look.
 
-use rprof_records::{Endian, EventKind, Sample, SampleLayout};
+use rprof_records::{Endian, EventKind, RecordType, Sample, SampleLayout};
 use rprof_sampler::{Session, Stream};
 use rustc_hash::FxHashMap;
 
@@ -94,17 +94,14 @@ impl Releases {
 
     /// Returns true for a sample of one of the tracepoints, and the change that it means.
     pub(super) fn read(&mut self, released: &Released<'_>) -> (bool, Option<Change>) {
-        let Some(layout) = self
-            .layout
-            .as_ref()
-            .filter(|_| released.stream == Stream::Samples)
-        else {
+        let layout = (self.layout.as_ref()).filter(|_| released.stream == Stream::Samples);
+        // LOST records begin with an id, too.
+        let raw = (released.raw()).filter(|raw| raw.kind == RecordType::SAMPLE);
+        let (Some(layout), Some(raw)) = (layout, raw) else {
             return (false, None);
         };
-        let kind = (released.raw())
-            .and_then(|raw| raw.body.u64(0, Endian::NATIVE))
-            .and_then(|id| self.kinds.get(&id).copied());
-        let (Some(kind), Some(raw)) = (kind, released.raw()) else {
+        let id = raw.body.u64(0, Endian::NATIVE);
+        let Some(kind) = id.and_then(|id| self.kinds.get(&id).copied()) else {
             return (false, None);
         };
         let Ok(sample) = Sample::parse(raw.body, layout) else {
