@@ -318,11 +318,11 @@ fn short_peaks_and_the_end_of_a_program_are_exact_where_releases_are_recorded() 
 import mmap, os, re, signal
 def rise(n): return mmap.mmap(-1, n << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 def fill(m): m.write(b'x' * len(m)) and None
-kept = rise(24); fill(kept)
+kept = rise(120); fill(kept)
 for n in range(1, 6):
     m = rise(16 * n); fill(m); m.close()
 kept.madvise(mmap.MADV_DONTNEED, 0, 8 << 20)
-kept.resize(32 << 20)
+kept.resize(128 << 20)
 rss = re.findall(r'^Rss: +(\\d+)', open('/proc/self/smaps').read(), re.M)
 peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]
 print('kib', sum(map(int, rss)), peak, flush=True)
