@@ -144,7 +144,7 @@ impl Ledger {
     }
 
     /// Moves pages to another address, with their owners: mremap(2). The range and `to` are page
-    /// numbers. What was resident there before is gone.
+    /// numbers. Pages that were resident there lose their owners.
     pub fn move_pages(&mut self, pid: i32, pages: Range<u64>, to: u64) {
         let Some(last) = to.checked_add(pages.end.saturating_sub(pages.start)) else {
             return;
