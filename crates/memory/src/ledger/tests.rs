@@ -214,7 +214,7 @@ fn released_pages_have_no_owner_and_moved_ones_keep_theirs() {
         ["7 0 [anon] 2", "7 1 [anon] 5"]
     );
     ledger.move_pages(7, 0..u64::MAX, u64::MAX);
-    ledger.release(7, 9..0);
+    ledger.release(7, Range { start: 9, end: 0 });
     assert_eq!(ledger.resident(), 7);
 }
 
