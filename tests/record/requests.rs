@@ -5,14 +5,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Folded, Here, c_with, folded, needs, skip};
+use crate::support::{Folded, Here, c_with, folded, needs, rust, skip};
 
 const EXPORTED: &str = "-Wl,--export-dynamic-symbol=otel_thread_ctx_v1";
 
 /// Time at the start of a program without requests, on a busy machine.
 const FIRST_NS: u64 = 50_000_000;
 
-/// Samples by what their request says about the function that ran.
+/// Samples by what their request says about the function that ran. The function `no_span` runs outside
+/// of all spans.
 #[derive(Debug, Default)]
 struct Tally {
     right: u64,
@@ -27,10 +28,20 @@ impl Tally {
         for (stack, weight) in stacks {
             let mut frames = stack.split(';');
             let root = frames.next().expect("a root");
+            if frames.clone().any(|frame| frame.starts_with("no_span")) {
+                match root {
+                    "[no_request]" => {}
+                    _ => tally.wrong += weight,
+                }
+                continue;
+            }
             let Some(function) = frames.find_map(|frame| frame.strip_prefix("busy_")) else {
                 continue;
             };
-            let ran = function.parse::<u32>().expect("the number of the function");
+            // Python's functions have a file behind the name.
+            let ran = function[..1]
+                .parse::<u32>()
+                .expect("the number of the function");
             *match (root, number(root)) {
                 ("[no_request]", _) => &mut tally.without,
                 (_, Some(found)) if found == ran => &mut tally.right,
@@ -119,6 +130,92 @@ fn variables_of_libraries_are_found_in_each_tls_dialect() {
         }
         let tally = Tally::of(&stacks(&here, "--by span"), of_span);
         tally.check();
+    }
+}
+
+#[test]
+fn children_threads_and_later_programs_have_only_requests_of_their_own() {
+    needs!(PerfEvents, Root);
+    let program = c_with("requests.c", &[EXPORTED]);
+    for how in ["fork", "exec", "threads"] {
+        let here = Here::new();
+        if !record(&here, "", &program, &["2000", "swap", "-", how]) {
+            return;
+        }
+        Tally::of(&stacks(&here, "--by span"), of_span).check();
+        if how == "fork" {
+            let child = stacks(&here, "--by http.route");
+            Tally::of(&child, of_route).check();
+        }
+    }
+}
+
+#[test]
+fn static_programs_have_requests() {
+    needs!(PerfEvents, Root);
+    for flag in ["-static", "-static-pie"] {
+        let here = Here::new();
+        let program = c_with("requests.c", &[flag]);
+        if !record(&here, "", &program, &["2000", "swap"]) {
+            return;
+        }
+        Tally::of(&stacks(&here, "--by span"), of_span).check();
+    }
+}
+
+#[test]
+fn a_library_that_was_unloaded_leaves_no_requests() {
+    needs!(PerfEvents, Root);
+    let program = c_with("requests.c", &["-DUSE_LIBRARY"]);
+    let shared = ["-shared", "-fPIC"];
+    let [library, decoy] = ["-DLIBRARY", "-DDECOY"].map(|kind| {
+        let library = c_with("requests.c", &[&shared[..], &["-DLIBRARY", kind]].concat());
+        library.to_str().expect("UTF-8").to_owned()
+    });
+    let here = Here::new();
+    let how = format!("reload:{decoy}");
+    if record(&here, "", &program, &["2000", "swap", &library, &how]) {
+        Tally::of(&stacks(&here, "--by span"), of_span).check();
+    }
+}
+
+#[test]
+fn pools_of_threads_in_rust_and_rust_libraries_have_requests() {
+    needs!(PerfEvents, Root);
+    if !cfg!(target_arch = "x86_64") {
+        skip("the fixture is for x86-64");
+        return;
+    }
+    let here = Here::new();
+    let program = rust("requests.rs", &[&format!("-Clink-arg={EXPORTED}")]);
+    if !record(&here, "", &program, &["3000"]) {
+        return;
+    }
+    Tally::of(&stacks(&here, "--by span"), of_span).check();
+    // Rust makes the symbol local, unless another version script exports it.
+    let here = Here::new();
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("requests.map");
+    std::fs::write(&script, "{ global: otel_thread_ctx_v1; };").expect("a version script");
+    let script = format!("-Clink-arg=-Wl,--version-script={}", script.display());
+    let library = rust(
+        "requests.rs",
+        &["--cfg=library", "--crate-type=cdylib", &script],
+    );
+    let program = c_with("requests.c", &["-DUSE_LIBRARY"]);
+    let library = library.to_str().expect("UTF-8");
+    record(&here, "", &program, &["3000", "swap", library]);
+    Tally::of(&stacks(&here, "--by span"), of_span).check();
+}
+
+#[test]
+fn python_has_requests_by_a_c_library_in_threads_and_forked_processes() {
+    needs!(PerfEvents, Root, Tool("python3"));
+    let library = c_with("requests.c", &["-DLIBRARY", "-shared", "-fPIC"]);
+    let library = library.to_str().expect("UTF-8");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/requests.py");
+    let here = Here::new();
+    if record(&here, "", Path::new("python3"), &[source, "3000", library]) {
+        Tally::of(&stacks(&here, "--by span"), of_span).check();
     }
 }
 

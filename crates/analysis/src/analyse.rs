@@ -116,7 +116,12 @@ pub fn analyse_with_code<'a>(
     });
     let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
     let warnings = warnings(&index, symbolizer, faults, &options.filter);
+    let without = requests
+        .as_ref()
+        .and_then(RequestTimes::warning)
+        .map(str::to_owned);
     let mut profile = assemble(&index, symbolizer, (parts, symbols, requests), options);
+    (profile.quality.warnings).extend(without);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));

@@ -9,10 +9,12 @@
 //! Contexts and samples are neighbours: see [`request_context`]. A sample without a context has no
 //! request.
 
+use std::collections::BTreeSet;
+
 use rprof_perfdata::Walk;
 use rprof_profile::intern::Values;
 use rprof_profile::waits::is_of_waits;
-use rprof_profile::{Filter, RequestIds, RequestKey};
+use rprof_profile::{Filter, NO_REQUEST, RequestIds, RequestKey};
 use rprof_records::request_context::{self, RequestContext, attribute_keys, attributes};
 use rprof_records::{RawRecord, RecordType, Sample};
 use rustc_hash::FxHashMap;
@@ -25,8 +27,8 @@ const MAX_CONTEXTS: usize = 4 << 20;
 /// Maximum number of keys of a process.
 const MAX_KEYS: usize = 256;
 
-/// Name of samples without the attribute, the span or the trace.
-const NONE: &str = "[no request]";
+/// Maximum number of attributes in a warning.
+const MAX_SHOWN_KEYS: usize = 8;
 
 /// Requests of all samples, for one filter and one key.
 #[derive(Debug, Default)]
@@ -37,10 +39,12 @@ pub(crate) struct RequestTimes {
     wanted: Vec<bool>,
     /// Index in `names`, by context.
     name_of: Vec<u32>,
-    /// Names of requests; the first is [`NONE`].
+    /// Names of requests; the first is [`NO_REQUEST`].
     names: Vec<RequestName>,
     /// True if the filter rejects samples without a request.
     filters: bool,
+    /// Reason why no sample has the key.
+    warning: Option<String>,
 }
 
 /// Sample with a context.
@@ -113,6 +117,11 @@ impl RequestTimes {
         }
     }
 
+    /// Returns the reason why no sample has the wanted part of a request, if none has.
+    pub(crate) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
     /// Returns the names of requests.
     pub(crate) fn names(&self) -> &[RequestName] {
         &self.names
@@ -151,8 +160,11 @@ struct Neighbours {
 impl Reader<'_> {
     fn handle_block(&mut self, walk: Walk<'_>) {
         for walked in walk {
-            if walked.record.kind == RecordType::SAMPLE {
-                self.handle_sample(&walked.record);
+            match walked.record.kind {
+                RecordType::SAMPLE => drop(self.handle_sample(&walked.record)),
+                // One of two neighbours may be missing.
+                RecordType::LOST => self.by_cpu.clear(),
+                _ => {}
             }
         }
     }
@@ -279,7 +291,7 @@ impl Reader<'_> {
         let contexts = self.contexts.as_slice();
         let mut names: Values<RequestName> = Values::default();
         names.intern(RequestName {
-            name: NONE.to_owned(),
+            name: NO_REQUEST.to_owned(),
             ids: None,
         });
         let name_of = |context: &Context| {
@@ -289,13 +301,14 @@ impl Reader<'_> {
                 .map_or(&[][..], Vec::as_slice);
             let name = key.and_then(|key| context.name(key, keys));
             RequestName {
-                name: name.unwrap_or_else(|| NONE.to_owned()),
+                name: name.unwrap_or_else(|| NO_REQUEST.to_owned()),
                 ids: context.ids.filter(|_| has_ids),
             }
         };
-        let name_of = (contexts.iter())
+        let name_of: Vec<u32> = (contexts.iter())
             .map(|context| names.intern(name_of(context)))
             .collect();
+        let warning = self.warning(key, &name_of);
         let lengths = match filter.slower_than {
             Some(_) => self.lengths(&by_thread),
             None => FxHashMap::default(),
@@ -305,7 +318,7 @@ impl Reader<'_> {
                 || (context.ids).is_some_and(|ids| filter.traces.contains(&ids.trace_hex()));
             let is_slow = filter.slower_than.is_none_or(|least| {
                 let length = context.ids.and_then(|ids| lengths.get(&ids));
-                length.is_some_and(|(first, last)| last - first > least)
+                length.is_some_and(|(first, last)| least == 0 || last - first > least)
             });
             is_of_trace && is_slow
         };
@@ -315,7 +328,31 @@ impl Reader<'_> {
             name_of,
             names: names.into_vec(),
             filters,
+            warning,
         }
+    }
+
+    /// Returns the reason why no sample has the key, if none has.
+    fn warning(&self, key: Option<&RequestKey>, name_of: &[u32]) -> Option<String> {
+        if self.contexts.as_slice().is_empty() {
+            return Some("no sample has a request: no program published a thread context".into());
+        }
+        let RequestKey::Attribute(name) = key? else {
+            return None;
+        };
+        if name_of.iter().any(|name| *name > 0) {
+            return None;
+        }
+        let known: BTreeSet<&str> = self.keys.values().flatten().map(String::as_str).collect();
+        let shown = Vec::from_iter(known.iter().copied().take(MAX_SHOWN_KEYS));
+        let known = match (shown.is_empty(), known.len() > shown.len()) {
+            (true, _) => "none".to_owned(),
+            (false, false) => shown.join(", "),
+            (false, true) => format!("{}, …", shown.join(", ")),
+        };
+        Some(format!(
+            "no request has the attribute {name}; known attributes: {known}"
+        ))
     }
 
     /// Returns the first and the last time of each span in samples, in all threads.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, rows};
 use crate::tree::{TreeEntry, entries};
 
 #[derive(Serialize)]
@@ -31,6 +31,9 @@ struct Event<'p> {
 struct JsonRow<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     comm: Option<CleanName<'p>>,
+    /// Value of the request's attribute, by the name of the attribute.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    by: BTreeMap<&'p str, CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +126,12 @@ struct Frames {
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));
     let none = profile.main_event().is_none();
+    let key = options
+        .rows
+        .request_key
+        .as_ref()
+        .map(|_| options.rows.title(COMM));
+    let key = key.as_deref();
     let events = (profile.events.iter().enumerate())
         .filter(|(_, event)| event.samples > 0 || none)
         .map(|(index, event)| {
@@ -133,7 +142,11 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 samples: event.samples,
                 lost: event.lost,
                 rows: (rows.into_iter())
-                    .map(|row: ReportRow<'_>| JsonRow {
+                    .map(|mut row: ReportRow<'_>| JsonRow {
+                        by: key
+                            .zip(row.comm.take_if(|_| key.is_some()))
+                            .into_iter()
+                            .collect(),
                         comm: row.comm,
                         pid: row.top.key.pid,
                         tid: row.top.key.tid,

@@ -74,13 +74,14 @@ pub fn write_text(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
         write!(out, ", forgotten {}", look.forgotten)?;
     }
     writeln!(out, ", rprof {:.1}% of a CPU", look.own_cpu)?;
-    let ReportRows { whole, rows, .. } = rows(look.profile, look.event, &options.rows());
+    let wanted = options.rows();
+    let ReportRows { whole, rows, .. } = rows(look.profile, look.event, &wanted);
     let width = options.width.map(|width| width.saturating_sub(SINCE_START));
-    let columns = columns(&rows, width, &[]);
+    let columns = columns(&rows, width, &wanted);
     write!(out, "# {:>6}    total   samples", "self")?;
     write!(out, " all:self    total")?;
     for (i, column) in columns.iter().enumerate() {
-        put_column(out, column.heading, column.width, i + 1 == columns.len())?;
+        put_column(out, &column.title, column.width, i + 1 == columns.len())?;
     }
     writeln!(out)?;
     let known = by_function(look.since_start);

@@ -11,7 +11,8 @@ use crate::generics::elide_arguments;
 use crate::markdown_text::{code, escaped};
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, RowOptions, in_order, percent, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, RowOptions, in_order, percent, rows};
+use crate::table::has_cpu_column;
 use crate::{tree, verdict};
 
 const ROWS: usize = 20;
@@ -93,12 +94,22 @@ fn write_event(
     let has_total = !wanted.without_total;
     let mut columns = columns(&rows);
     in_order(&mut columns, &wanted.order, |(heading, _)| *heading);
-    let total = if has_total { " total |" } else { "" };
-    write!(out, "| self |{total} samples |")?;
-    columns
-        .iter()
-        .try_for_each(|(heading, _)| write!(out, " {heading} |"))?;
-    write!(out, "\n|---:|{}---:|", if has_total { "---:|" } else { "" })?;
+    let samples = profile.events[event].samples;
+    let has_cpu = has_cpu_column(&profile.events[event].name);
+    let mut figures = vec!["self"];
+    figures.extend(has_total.then_some("total"));
+    figures.extend(has_cpu.then_some("cpu"));
+    figures.push("samples");
+    write!(out, "| {} |", figures.join(" | "))?;
+    columns.iter().try_for_each(|(heading, _)| {
+        let title = wanted.title(heading);
+        let title = match title == *heading {
+            true => title,
+            false => code(&shorten(&title, NAME)).into(),
+        };
+        write!(out, " {title} |")
+    })?;
+    write!(out, "\n|{}", "---:|".repeat(figures.len()))?;
     columns.iter().try_for_each(|_| write!(out, "---|"))?;
     writeln!(out)?;
     for (shown, row) in rows.iter().enumerate() {
@@ -106,6 +117,12 @@ fn write_event(
         let mut line = format!("| {} |", share(row.top.self_weight));
         if has_total {
             line.push_str(&format!(" {} |", share(row.top.total_weight)));
+        }
+        if has_cpu {
+            line.push_str(&format!(
+                " {:.2}% |",
+                percent(row.top.self_samples, samples)
+            ));
         }
         line.push_str(&format!(" {} |", row.top.self_samples));
         for (heading, text) in &columns {
@@ -161,7 +178,7 @@ type Text = fn(&ReportRow<'_>) -> Option<String>;
 
 fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, Text)> {
     let all: [(&'static str, Text); 8] = [
-        ("comm", |r| r.comm.as_deref().map(str::to_owned)),
+        (COMM, |r| r.comm.as_deref().map(str::to_owned)),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
         ("state", |r| r.state.as_deref().map(str::to_owned)),

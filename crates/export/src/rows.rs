@@ -1,11 +1,14 @@
 //! Rows shared by table, CSV and JSON.
 
+use std::borrow::Cow;
+
 use rprof_profile::views::call_tree::CallTree;
 use rprof_profile::waits::reasons::RUNNING;
 use rprof_profile::{Keys, Language, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
 use crate::amounts::SHOWN_AS_ZERO;
 pub use crate::amounts::percent;
+use crate::clean::clean;
 use crate::names::{CleanName, CleanNames};
 use crate::tree::TreeOptions;
 
@@ -24,6 +27,8 @@ pub struct RowOptions {
     pub keys: Keys,
     /// Headings of the first columns, in order. Other columns follow in the default order.
     pub order: Vec<&'static str>,
+    /// Attribute of requests whose values take the place of thread names, such as `http.route`.
+    pub request_key: Option<String>,
     /// Call trees below the rows; `None` for none.
     pub trees: Option<TreeOptions>,
     /// Hide rows that print as 0.00 %, as if they exceeded the limit.
@@ -43,6 +48,7 @@ impl Default for RowOptions {
             limit: None,
             keys: Keys::FUNCTIONS,
             order: Vec::new(),
+            request_key: None,
             trees: None,
             without_zeros: false,
             without_total: false,
@@ -51,10 +57,23 @@ impl Default for RowOptions {
     }
 }
 
+impl RowOptions {
+    /// Returns the title of a column: its heading, or the attribute that takes its place.
+    pub(crate) fn title<'o>(&'o self, heading: &'static str) -> Cow<'o, str> {
+        match &self.request_key {
+            Some(key) if heading == COMM => clean(key),
+            _ => Cow::Borrowed(heading),
+        }
+    }
+}
+
+/// Heading of thread names.
+pub(crate) const COMM: &str = "comm";
+
 /// Report row with clean names. Fields that are no keys are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow<'p> {
-    /// Thread name.
+    /// Thread name, or the value of [`RowOptions::request_key`].
     pub comm: Option<CleanName<'p>>,
     /// Thread state: `running`, or the reason of its wait.
     pub state: Option<CleanName<'p>>,
@@ -155,3 +174,58 @@ pub(crate) fn in_order<T>(columns: &mut [T], order: &[&str], heading: impl Fn(&T
 
 /// Label of samples without frames, which belong to a thread only.
 const NO_FRAMES: &str = "[no frames]";
+
+#[cfg(test)]
+mod tests {
+    use rprof_profile::{ProfileBuilder, WeightUnit};
+
+    use super::*;
+    use crate::{ReportOptions, csv, json, markdown, table};
+
+    #[test]
+    fn attribute_of_requests_heads_its_column_in_every_format() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock:latency", WeightUnit::Nanoseconds);
+        let thread = builder.intern_thread_name("/cart");
+        let object = builder.intern_object("o");
+        let function = builder.intern_function(Ok("f"), object);
+        let stack = builder.intern_stack(&[function]);
+        builder.add_samples(event, thread, stack, 1, 1000);
+        let profile = builder.finish();
+        let options = ReportOptions {
+            rows: RowOptions {
+                keys: Keys {
+                    comm: true,
+                    symbol: false,
+                    ..Keys::FUNCTIONS
+                },
+                order: vec![COMM],
+                request_key: Some("http.route".to_owned()),
+                ..RowOptions::default()
+            },
+            bare: false,
+            ..ReportOptions::default()
+        };
+        let written = |write: fn(&Profile, &ReportOptions, &mut dyn std::io::Write) -> _| {
+            let mut out = Vec::new();
+            let result: std::io::Result<()> = write(&profile, &options, &mut out);
+            result.expect("written");
+            String::from_utf8(out).expect("text")
+        };
+        let text = written(table::write);
+        let heading = "#   self    total      cpu   samples  http.route";
+        assert!(text.lines().any(|line| line.starts_with(heading)), "{text}");
+        let text = written(markdown::write);
+        let heading = "| self | total | cpu | samples | <code>http.route</code> |";
+        assert!(text.lines().any(|line| line.starts_with(heading)), "{text}");
+        let row = "| 100.00% | 100.00% | 100.00% | 1 | <code>/cart</code> |";
+        assert!(text.lines().any(|line| line.starts_with(row)), "{text}");
+        let text = written(csv::write);
+        assert!(text.starts_with("event,http.route,pid,"), "{text}");
+        let text = written(json::write);
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let row = &report["events"][0]["rows"][0];
+        assert_eq!(row["by"]["http.route"], "/cart");
+        assert_eq!(row.get("comm"), None, "{text}");
+    }
+}

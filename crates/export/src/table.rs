@@ -11,7 +11,7 @@ use crate::clean::shorten;
 use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, ReportRows, in_order, percent, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, RowOptions, in_order, percent, rows};
 use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
@@ -129,13 +129,13 @@ fn write_event(
     let has_cpu = has_cpu_column(&profile.events[event].name);
     let taken = if has_cpu { CPU_COLUMN } else { 0 };
     let width = options.width.map(|width| width.saturating_sub(taken));
-    let columns = columns(&rows, width, &wanted.order);
+    let columns = columns(&rows, width, &wanted);
     if !options.bare {
         let total = if has_total { "    total" } else { "" };
         let cpu = if has_cpu { "      cpu" } else { "" };
         write!(out, "# {:>6}{total}{cpu} {:>9}", "self", "samples")?;
         for (i, column) in columns.iter().enumerate() {
-            put_column(out, column.heading, column.width, i + 1 == columns.len())?;
+            put_column(out, &column.title, column.width, i + 1 == columns.len())?;
         }
         writeln!(out)?;
     }
@@ -170,7 +170,7 @@ fn write_event(
 
 /// Returns true if a column shows the share of CPU time: the share of the samples, each counted as
 /// one. Weights by latency do not show it, and a wait is one sample of any length.
-fn has_cpu_column(event: &str) -> bool {
+pub(crate) fn has_cpu_column(event: &str) -> bool {
     is_by_latency(event) && !is_of_waits(event) && !is_of_wall_clock(event)
 }
 
@@ -195,7 +195,9 @@ const CPU_COLUMN: usize = 9;
 const INDENT: usize = 11;
 
 pub(crate) struct Column<'r> {
-    pub(crate) heading: &'static str,
+    heading: &'static str,
+    /// Shown heading.
+    pub(crate) title: Cow<'r, str>,
     pub(crate) width: usize,
     pub(crate) texts: Vec<Cow<'r, str>>,
 }
@@ -208,14 +210,14 @@ const MAX_COLUMN: usize = 250;
 pub(crate) fn columns<'r>(
     rows: &'r [ReportRow<'_>],
     width: Option<usize>,
-    order: &[&str],
+    options: &'r RowOptions,
 ) -> Vec<Column<'r>> {
     let object: Text = match width {
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
         None => |r| r.object.as_deref().map(Cow::from),
     };
     let all: [(&'static str, Text); 8] = [
-        ("comm", |r| r.comm.as_deref().map(Cow::from)),
+        (COMM, |r| r.comm.as_deref().map(Cow::from)),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string().into())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string().into())),
         ("state", |r| r.state.as_deref().map(Cow::from)),
@@ -233,9 +235,11 @@ pub(crate) fn columns<'r>(
                 .map(|row| text(row).inspect(|_| any = true).unwrap_or_default())
                 .collect();
             let widest = texts.iter().map(|text| text.chars().count()).max()?;
+            let title = options.title(heading);
             any.then_some(Column {
                 heading,
-                width: widest.max(heading.len()),
+                width: widest.max(title.chars().count()),
+                title,
                 texts,
             })
         })
@@ -245,7 +249,7 @@ pub(crate) fn columns<'r>(
         // One very long name must not widen the column of all rows.
         None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
-    in_order(&mut columns, order, |column| column.heading);
+    in_order(&mut columns, &options.order, |column| column.heading);
     columns
 }
 
@@ -269,7 +273,7 @@ fn fit_columns(columns: &mut [Column<'_>], room: usize) {
         column.width = column.width.min(left.max(MINIMUM));
     }
     for column in columns {
-        for text in &mut column.texts {
+        for text in column.texts.iter_mut().chain([&mut column.title]) {
             if text.chars().count() > column.width {
                 let elided = match column.heading {
                     "symbol" => elide_arguments(text),
@@ -332,7 +336,6 @@ mod tests {
     use super::*;
     use crate::clean::clean;
     use crate::options::ReportOptions;
-    use crate::rows::RowOptions;
     use rprof_profile::{Keys, ProfileBuilder, Reason, WeightUnit};
 
     fn table(names: &[(&str, &str)], options: &ReportOptions) -> String {

@@ -106,6 +106,7 @@ fn no_form_of_output_obeys_them() {
                 object: true,
                 ..Keys::FUNCTIONS
             },
+            request_key: Some(HOSTILE.to_owned()),
             ..RowOptions::default()
         },
         ..ReportOptions::default()

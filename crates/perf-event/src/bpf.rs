@@ -32,6 +32,7 @@ const RAW_TRACEPOINT: u32 = 17;
 
 const MAP_LOOKUP: i32 = 1;
 const PERF_EVENT_OUTPUT: i32 = 25;
+const CURRENT_PID_TGID: i32 = 14;
 const CURRENT_TASK: i32 = 35;
 const PROBE_READ_USER: i32 = 112;
 const PROBE_READ_KERNEL: i32 = 113;
@@ -39,6 +40,9 @@ const NS_CURRENT_PID_TGID: i32 = 120;
 
 /// Maximum number of processes with a context.
 const MAX_PROCESSES: u32 = 4096;
+
+/// Inode of the first pid namespace (`PROC_PID_INIT_INO`). Pids there are those of the kernel.
+const FIRST_NAMESPACE: u64 = 0xefff_fffc;
 
 /// Upper limit of the size of a task in the kernel (`struct task_struct`).
 const MAX_TASK: i32 = 16 << 10;
@@ -61,6 +65,10 @@ pub enum ContextPlace {
         table: i64,
         /// Offset of the module's entry in the table, in bytes.
         entry: u64,
+        /// Number of the module. The table of a thread may be too short for it.
+        module: u64,
+        /// Distance from the table to the number of its modules, in bytes.
+        modules: i64,
         /// Offset in the memory of the module, in bytes.
         offset: u64,
     },
@@ -76,15 +84,20 @@ impl ContextPlaces {
     /// # Errors
     /// The error of bpf(2), for example E2BIG if too many processes have one.
     pub fn set(&self, pid: u32, generation: u64, place: ContextPlace) -> Result<(), Errno> {
-        let (kind, offset, table, entry) = match place {
-            ContextPlace::Static(offset) => (0, offset.cast_unsigned(), 0, 0),
+        let mut value = [generation, 0, 0, 0, 0, 0, 0];
+        match place {
+            ContextPlace::Static(offset) => value[2] = offset.cast_unsigned(),
             ContextPlace::Dynamic {
                 table,
                 entry,
+                module,
+                modules,
                 offset,
-            } => (1, offset, table.cast_unsigned(), entry),
-        };
-        let value = [generation, kind, offset, table, entry];
+            } => {
+                let (table, modules) = (table.cast_unsigned(), modules.cast_unsigned());
+                value[1..].copy_from_slice(&[1, offset, table, entry, module, modules]);
+            }
+        }
         update(self.0.as_fd(), &pid, &value)
     }
 
@@ -116,7 +129,7 @@ impl ContextProgram {
         let thread_pointer = thread_pointer_offset()?;
         let namespace = File::open("/proc/self/ns/pid").and_then(|file| file.metadata());
         let namespace = namespace.map_err(|error| errno_of(&error))?;
-        let places = create_map(HASH, 4, 40, MAX_PROCESSES)?;
+        let places = create_map(HASH, 4, 56, MAX_PROCESSES)?;
         let outputs = create_map(PERF_EVENT_ARRAY, 4, 4, cpus)?;
         let scratch_bytes = (PREFIX_BYTES + HEADER_BYTES + MAX_ATTRIBUTE_BYTES) as u32;
         let scratch = create_map(PERCPU_ARRAY, 4, scratch_bytes.next_multiple_of(8), 1)?;
@@ -235,11 +248,15 @@ const ADD: u8 = 0x07;
 const LOAD_64: u8 = 0x79;
 const LOAD_16: u8 = 0x69;
 const LOAD_8: u8 = 0x71;
+const SHIFT_RIGHT: u8 = 0x77;
+const STORE_32: u8 = 0x63;
 const STORE_64: u8 = 0x7b;
 const JUMP_IF_EQUAL: u8 = 0x15;
 const JUMP_IF_NOT_EQUAL: u8 = 0x55;
 const JUMP_IF_GREATER: u8 = 0x25;
 const JUMP_IF_LESS: u8 = 0xa5;
+/// Compares two registers, with the code of a jump.
+const REGISTERS: u8 = 8;
 
 impl Assembler {
     fn emit(&mut self, code: u8, (to, from): (Register, Register), offset: i16, immediate: i32) {
@@ -309,9 +326,9 @@ impl Assembler {
         self.emit(code, (register, 0), 0, value);
     }
 
-    fn jump_if_equal_to(&mut self, register: Register, other: Register, label: Label) {
+    fn jump_if_other(&mut self, code: u8, (register, other): (Register, Register), label: Label) {
         self.jumps.push((self.code.len(), label));
-        self.emit(JUMP_IF_EQUAL | 8, (register, other), 0, 0);
+        self.emit(code | REGISTERS, (register, other), 0, 0);
     }
 
     fn jump(&mut self, label: Label) {
@@ -354,7 +371,7 @@ fn finder(wanted: u64) -> Vec<Instruction> {
     a.add_register(9, 7);
     a.read_word(PROBE_READ_KERNEL, 9, skip);
     a.load(LOAD_64, 1, (FRAME, -16));
-    a.jump_if_equal_to(1, 8, found);
+    a.jump_if_other(JUMP_IF_EQUAL, (1, 8), found);
     a.bind(skip);
     a.add(7, 8);
     a.jump_if(JUMP_IF_LESS, 7, MAX_TASK, next);
@@ -382,14 +399,21 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let (done, is_static, bare, emit) = (a.label(), a.label(), a.label(), a.label());
     a.copy(6, 1);
-    // The pid as this process sees it, which may run in a container.
-    a.set_64(1, of.namespace.0);
-    a.set_64(2, of.namespace.1);
-    a.copy(3, FRAME);
-    a.add(3, -8);
-    a.set(4, 8);
-    a.call(NS_CURRENT_PID_TGID);
-    a.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, done);
+    // The pid as this process sees it. In a container, other containers have no pids for it.
+    if of.namespace.1 == FIRST_NAMESPACE {
+        a.call(CURRENT_PID_TGID);
+        // The process is the upper half.
+        a.emit(SHIFT_RIGHT, (0, 0), 0, 32);
+        a.emit(STORE_32, (FRAME, 0), -4, 0);
+    } else {
+        a.set_64(1, of.namespace.0);
+        a.set_64(2, of.namespace.1);
+        a.copy(3, FRAME);
+        a.add(3, -8);
+        a.set(4, 8);
+        a.call(NS_CURRENT_PID_TGID);
+        a.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, done);
+    }
     a.set_map(1, of.places);
     a.copy(2, FRAME);
     a.add(2, -4);
@@ -406,6 +430,14 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.add_register(8, 1);
     a.read_word(PROBE_READ_USER, 8, done);
     a.load(LOAD_64, 8, (FRAME, -16));
+    // A thread that has not used the module may have a shorter table.
+    a.copy(9, 8);
+    a.load(LOAD_64, 1, (7, 48));
+    a.add_register(9, 1);
+    a.read_word(PROBE_READ_USER, 9, done);
+    a.load(LOAD_64, 1, (FRAME, -16));
+    a.load(LOAD_64, 2, (7, 40));
+    a.jump_if_other(JUMP_IF_LESS, (1, 2), done);
     a.load(LOAD_64, 1, (7, 32));
     a.add_register(8, 1);
     a.read_word(PROBE_READ_USER, 8, done);
@@ -576,11 +608,20 @@ mod tests {
             }
             Err(errno) => panic!("{errno}"),
         };
-        let place = ContextPlace::Static(-8);
-        program
-            .places()
-            .set(std::process::id(), 1, place)
-            .expect("set");
+        let places = [
+            ContextPlace::Static(-8),
+            ContextPlace::Dynamic {
+                table: 8,
+                entry: 32,
+                module: 2,
+                modules: -16,
+                offset: 0,
+            },
+        ];
+        for place in places {
+            let set = program.places().set(std::process::id(), 1, place);
+            set.expect("set");
+        }
         program.places().remove(std::process::id());
     }
 }

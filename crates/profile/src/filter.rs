@@ -37,6 +37,9 @@ pub struct Filter {
     pub reasons: Vec<String>,
 }
 
+/// Name of samples without the part of a request that names the others.
+pub const NO_REQUEST: &str = "[no request]";
+
 /// Part of a request that names its samples: see OpenTelemetry's thread context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestKey {
@@ -46,6 +49,17 @@ pub enum RequestKey {
     Span,
     /// Attribute with this name.
     Attribute(String),
+}
+
+impl RequestKey {
+    /// Returns the name on the command line: `trace`, `span`, or the attribute's name.
+    pub fn name(&self) -> &str {
+        match self {
+            RequestKey::Trace => "trace",
+            RequestKey::Span => "span",
+            RequestKey::Attribute(name) => name,
+        }
+    }
 }
 
 /// Thread, CPU and time of a sample. `None` if not recorded.

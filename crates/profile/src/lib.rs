@@ -69,7 +69,7 @@ pub mod views;
 pub mod waits;
 
 pub use builder::{IntoFrame, ProfileBuilder, SymbolTables};
-pub use filter::{Filter, RequestKey};
+pub use filter::{Filter, NO_REQUEST, RequestKey};
 pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
     SourceFunction, StackPosition, is_kernel_address,

@@ -31,7 +31,7 @@ use rustc_hash::FxHashMap;
 
 use crate::mapped_files::MappedImage;
 use crate::pipeline::merge::Released;
-use variable::{Access, Variable, maps, place_of, read_variable, words};
+use variable::{Access, Variable, is_mapped, maps, place_of, read_variable, words};
 
 /// Maximum number of messages that wait for the resolver. It ignores further mappings.
 const MAX_MESSAGES: usize = 4096;
@@ -183,8 +183,8 @@ impl Requests {
         accepts().unwrap_or(false)
     }
 
-    /// Returns a record for the next process context that was found, as of `time`.
-    pub(crate) fn take_process(&self, time: u64) -> Option<Vec<u8>> {
+    /// Returns a process and a record for its process context, the next that was found, as of `time`.
+    pub(crate) fn take_process(&self, time: u64) -> Option<(i32, Vec<u8>)> {
         let found = self.found.try_recv().ok()?;
         let payload = RequestContext::encode_process(found.generation, &found.resource);
         let mut record = Vec::new();
@@ -206,7 +206,7 @@ impl Requests {
                 body.resize(body.len() + padded - payload.len(), 0);
             },
         );
-        put.is_ok().then_some(record)
+        put.is_ok().then_some((found.pid, record))
     }
 }
 
@@ -235,6 +235,8 @@ struct Resolver {
 struct Process {
     variable: Variable,
     bias: u64,
+    /// Start of the mapping of its code.
+    start: u64,
     generation: u64,
     place: Option<ContextPlace>,
     looks: u32,
@@ -306,6 +308,12 @@ impl Resolver {
     fn handle_mapped(&mut self, image: &MappedImage, file_offset: u64, generation: u64) {
         let pid = image.pid.0;
         let identity = image.image.identity;
+        let is_replaced = (self.processes.get(&pid))
+            .is_some_and(|known| !known.variable.is_program && image.range.contains(&known.start));
+        if is_replaced {
+            // The library with the variable was unloaded.
+            self.forget(pid);
+        }
         if matches!(self.files.get(&identity), Some(None)) {
             return;
         }
@@ -315,8 +323,10 @@ impl Resolver {
             }
             return;
         };
-        let is_earlier = (self.processes.get(&pid))
-            .is_some_and(|known| known.variable.is_program || !variable.is_program);
+        let is_earlier = (self.processes.get(&pid)).is_some_and(|known| {
+            let is_loaded = || maps(pid).is_some_and(|maps| is_mapped(&maps, known.start));
+            known.variable.is_program || (!variable.is_program && is_loaded())
+        });
         if !is_earlier {
             self.forget(pid);
             self.insert(
@@ -324,6 +334,7 @@ impl Resolver {
                 Process {
                     variable,
                     bias,
+                    start: image.range.start,
                     generation,
                     place: None,
                     looks: 0,
@@ -364,9 +375,10 @@ impl Resolver {
                 continue;
             }
             process.looks += 1;
+            let is_due = process.place.is_some() || process.looks < MAX_LOOKS;
+            let maps = maps(*pid).filter(|maps| is_due && is_mapped(maps, process.start));
             let memory = File::open(format!("/proc/{pid}/mem"));
-            let (Ok(memory), true) = (memory, process.place.is_some() || process.looks < MAX_LOOKS)
-            else {
+            let (Ok(memory), Some(maps)) = (memory, maps) else {
                 gone.push(*pid);
                 continue;
             };
@@ -384,7 +396,7 @@ impl Resolver {
                     (true, false) => SOON.saturating_mul(process.looks).min(LATER),
                     (false, _) => SOON,
                 };
-            if let Some((published, resource)) = process_context(&memory, *pid, process.published)
+            if let Some((published, resource)) = process_context(&memory, &maps, process.published)
                 && self
                     .found
                     .try_send(ProcessContext {
@@ -405,8 +417,7 @@ impl Resolver {
 
 /// Reads the process context (OTEP 4719) if it is newer than `published`. Returns its time and its
 /// payload.
-fn process_context(memory: &File, pid: i32, published: u64) -> Option<(u64, Vec<u8>)> {
-    let maps = maps(pid)?;
+fn process_context(memory: &File, maps: &str, published: u64) -> Option<(u64, Vec<u8>)> {
     let is_context = |line: &&str| {
         line.contains("/memfd:OTEL_CTX")
             || line.contains("[anon_shmem:OTEL_CTX]")

@@ -1,7 +1,7 @@
 //! [`CarriedRecords`]: records that a new file begins with, so that each file is self-contained.
 //!
-//! Names and mappings come from the live process map. One-time records of processes, the kernel and
-//! cgroups are kept verbatim, while their objects live.
+//! Names and mappings come from the live process map. One-time records of processes, their requests,
+//! the kernel and cgroups are kept verbatim, while their objects live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ const PROG_UNLOAD: u16 = 2;
 pub(crate) struct CarriedRecords {
     live: LiveMap<Records>,
     namespaces: BTreeMap<i32, Arc<[u8]>>,
+    /// Names of the attributes of requests, by process.
+    request_contexts: BTreeMap<i32, Box<[u8]>>,
     kernel_symbols: BTreeMap<u64, Box<[u8]>>,
     programs: BTreeMap<u32, Box<[u8]>>,
     cgroups: BTreeMap<u64, Box<[u8]>>,
@@ -38,6 +40,11 @@ impl CarriedRecords {
         self.handle_raw(raw, bytes);
     }
 
+    /// Replaces the process context of a process.
+    pub(crate) fn set_request_context(&mut self, pid: i32, record: &[u8]) {
+        self.request_contexts.insert(pid, record.into());
+    }
+
     fn handle_event(&mut self, event: &ProcessEvent<'_>, bytes: &[u8]) {
         let process_ended = self.live.handle(event);
         match event {
@@ -49,7 +56,9 @@ impl CarriedRecords {
             },
             ProcessEvent::Ended { pid, .. } if process_ended => {
                 self.namespaces.remove(pid);
+                self.request_contexts.remove(pid);
             }
+            ProcessEvent::Executed { pid, .. } => drop(self.request_contexts.remove(pid)),
             ProcessEvent::KernelSymbol {
                 start, registered, ..
             } => match registered {
@@ -98,7 +107,8 @@ impl CarriedRecords {
         let namespaces = self.namespaces.values().map(|bytes| &bytes[..]);
         let others = (self.kernel_symbols.values())
             .chain(self.programs.values())
-            .chain(self.cgroups.values());
+            .chain(self.cgroups.values())
+            .chain(self.request_contexts.values());
         for bytes in namespaces.chain(others.map(|bytes| &bytes[..])) {
             out.extend_from_slice(bytes);
         }

@@ -363,6 +363,13 @@ impl RotatingOutput {
         !self.config.contexts.is_empty() && is_of(&self.config.contexts, released)
     }
 
+    /// Repeats the process context of a process in each later file.
+    pub(crate) fn carry_request_context(&mut self, pid: i32, record: &[u8]) {
+        if let Some(carried) = &mut self.carried {
+            carried.set_request_context(pid, record);
+        }
+    }
+
     fn sink(&mut self) -> io::Result<&mut Sink> {
         let gone = || io::Error::other("the file was not made");
         self.sink.as_mut().ok_or_else(gone)

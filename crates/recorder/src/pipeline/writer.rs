@@ -262,9 +262,10 @@ impl Writer {
                 allocations,
                 output,
             };
-            while let Some(bytes) =
+            while let Some((pid, bytes)) =
                 (requests.as_ref()).and_then(|all| all.take_process(record.time))
             {
+                output.output.carry_request_context(pid, &bytes);
                 let found = Released {
                     bytes: &bytes,
                     stream: Stream::Samples,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::read::elf::{Dynamic, ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ReadRef, RelocationFlags, RelocationTarget};
 use object::{SymbolKind, elf};
 use rprof_image::{FileReader, Segments};
@@ -52,12 +52,6 @@ pub(super) fn read_variable(image: &MappedImage, file_offset: u64) -> Option<(Va
 fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
     let file = ElfFile64::<Endianness, R>::parse(data).ok()?;
     let endian = file.endian();
-    let mut symbols = file.dynamic_symbols();
-    let symbol = symbols.find(|symbol| {
-        symbol.kind() == SymbolKind::Tls
-            && !symbol.is_undefined()
-            && symbol.name_bytes() == Ok(VARIABLE)
-    })?;
     let header = file.elf_header();
     let segments = file.elf_program_headers();
     let has = |kind| {
@@ -65,7 +59,23 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
             .iter()
             .any(|segment| segment.p_type(endian) == kind)
     };
-    let is_program = header.e_type(endian) == elf::ET_EXEC || has(elf::PT_INTERP);
+    if !has(elf::PT_TLS) {
+        return None;
+    }
+    let has_linker = has(elf::PT_INTERP);
+    let is_program = header.e_type(endian) == elf::ET_EXEC || has_linker || is_static_pie(&file);
+    let is_it = |symbol: &ElfSymbol64<'data, '_, Endianness, R>| {
+        symbol.kind() == SymbolKind::Tls
+            && !symbol.is_undefined()
+            && symbol.name_bytes() == Ok(VARIABLE)
+    };
+    let Some(symbol) = file.dynamic_symbols().find(is_it) else {
+        // Linkers give static programs no dynamic symbols.
+        let is_static = is_program && !has_linker;
+        let symbol = is_static.then(|| file.symbols().find(is_it))??;
+        let access = Access::Static(distance_in_program(&file, symbol.address())?);
+        return Some(Variable { access, is_program });
+    };
     let machine = header.e_machine(endian);
     let mut of_module = None;
     let relocations = file.dynamic_relocations().into_iter().flatten();
@@ -101,6 +111,11 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
             }
             // Of the module, for variables that are used in the file alone.
             RelocationTarget::Absolute => match access {
+                Access::InitialExec { .. }
+                    if relocation.addend().cast_unsigned() == symbol.address() =>
+                {
+                    return Some(Variable { access, is_program });
+                }
                 Access::InitialExec { .. } => {}
                 access => of_module = of_module.or(Some(access)),
             },
@@ -113,6 +128,15 @@ fn variable<'data, R: ReadRef<'data>>(data: R) -> Option<Variable> {
         None => return None,
     };
     Some(Variable { access, is_program })
+}
+
+/// Returns true for a static program at any address, which names no dynamic linker.
+fn is_static_pie<'data, R: ReadRef<'data>>(file: &ElfFile64<'data, Endianness, R>) -> bool {
+    let Ok(table) = file.elf_dynamic_table() else {
+        return false;
+    };
+    let is_flag = |entry: Dynamic| entry.tag == elf::DT_FLAGS_1 && entry.val & elf::DF_1_PIE.0 != 0;
+    table.iter().any(is_flag)
 }
 
 /// Returns the distance of a variable of the program from the thread pointer. Its memory lies below
@@ -149,8 +173,8 @@ pub(super) fn words<const N: usize>(memory: &File, address: u64) -> Option<[u64;
 /// Distances from the thread pointer are smaller, and addresses larger.
 const MAX_DISTANCE: i64 = 1 << 20;
 
-/// Returns the place of the variable in a process that maps its file with `bias`. `None` before the dynamic linker has relocated
-/// the file.
+/// Returns the place of the variable in a process that maps its file with `bias`. `None` before the
+/// dynamic linker has relocated the file.
 pub(super) fn place_of(
     memory: &File,
     pid: i32,
@@ -191,16 +215,20 @@ fn dynamic(pid: i32, module: u64, offset: u64) -> Option<ContextPlace> {
     if module == 0 || module > 1 << 16 {
         return None;
     }
-    let is_musl = maps(pid)?.contains("/ld-musl-");
+    // Debian's `ld-musl-x86_64.so.1` is a link to `libc.so`. That of glibc is never mapped.
+    let is_of_musl = |line: &str| line.contains("/ld-musl-") || line.ends_with("/libc.so");
+    let is_musl = maps(pid)?.lines().any(is_of_musl);
     let table = match (cfg!(target_arch = "aarch64"), is_musl) {
         (false, _) => 8,
         (true, false) => 0,
         (true, true) => -8,
     };
-    let entry = module * if is_musl { 8 } else { 16 };
+    let (entry_bytes, modules) = if is_musl { (8, 0) } else { (16, -16) };
     Some(ContextPlace::Dynamic {
         table,
-        entry,
+        entry: module * entry_bytes,
+        module,
+        modules,
         offset,
     })
 }
@@ -211,4 +239,17 @@ pub(super) fn maps(pid: i32) -> Option<String> {
     let file = File::open(format!("/proc/{pid}/maps")).ok()?;
     file.take(MAX_MAPS).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns true if `/proc/PID/maps` has a mapping of the address.
+pub(super) fn is_mapped(maps: &str, address: u64) -> bool {
+    maps.lines().any(|line| {
+        let bounds = || {
+            let (start, rest) = line.split_once('-')?;
+            let (end, _) = rest.split_once(' ')?;
+            let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).ok());
+            Some(start?..end?)
+        };
+        bounds().is_some_and(|bounds| bounds.contains(&address))
+    })
 }

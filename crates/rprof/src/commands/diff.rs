@@ -198,6 +198,7 @@ impl Request<'_> {
                 }
                 let path = std::slice::from_ref(path);
                 nothing_found::check(&profile, path, self.filter, &options.filter)?;
+                nothing_found::check_by(&profile, path, options.by_request.as_ref())?;
                 let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
                 warn(&profile, self.quiet);
                 side.profiles.push(profile);

@@ -321,6 +321,7 @@ fn draw_recording(
         let paths = [PathBuf::from("the recording")];
         nothing_found::check(&profile, &paths, filter, &options.filter)?;
     }
+    nothing_found::check_by(&profile, &[path.to_owned()], options.by_request.as_ref())?;
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
     request.waits.join(&mut profile)?;
     warn(&profile, quiet);

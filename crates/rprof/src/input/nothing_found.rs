@@ -9,7 +9,7 @@ use rprof_export::clean::brief;
 use rprof_export::verdict::findings;
 use rprof_profile::memory::is_of_memory_over_time;
 use rprof_profile::waits::WAITS;
-use rprof_profile::{Filter, Profile};
+use rprof_profile::{Filter, NO_REQUEST, Profile, RequestKey, ThreadId};
 
 use crate::cli::FilterArgs;
 use crate::input::similar_names;
@@ -43,6 +43,32 @@ pub(crate) fn check(
         }
     };
     Err(anyhow::anyhow!(message).into())
+}
+
+/// Fails if no sample has the part of a request that names the rows.
+///
+/// # Errors
+///
+/// All samples are without it. The message names the attributes that requests have.
+pub(crate) fn check_by(
+    profile: &Profile,
+    paths: &[PathBuf],
+    by: Option<&RequestKey>,
+) -> Result<(), Failure> {
+    let Some(by) = by else { return Ok(()) };
+    let mut used = profile.aggregated.iter().map(|stack| stack.thread);
+    let has_it = |thread: ThreadId| {
+        let thread = &profile.threads[thread.0 as usize];
+        profile.comms[thread.comm as usize] != NO_REQUEST
+    };
+    if used.any(has_it) {
+        return Ok(());
+    }
+    let given = Given {
+        flag: format!("--by {}", brief(by.name())),
+        listed_by: "`rprof report` shows samples without requests",
+    };
+    Err(anyhow::anyhow!(nothing_left(&[given], &profile.quality.warnings, paths)).into())
 }
 
 /// Returns the failure of filters that reject all samples; `None` without filters.

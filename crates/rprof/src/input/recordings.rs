@@ -254,6 +254,7 @@ pub(crate) fn read_merged(
 ) -> Result<Merged, Failure> {
     let merged = read_even_empty(paths, args, options, keys, of_callers, quiet)?;
     nothing_found::check(&merged.profile, paths, args, &options.filter)?;
+    nothing_found::check_by(&merged.profile, paths, options.by_request.as_ref())?;
     Ok(merged)
 }
 

@@ -221,6 +221,23 @@ pub(super) static OPTIONS: &[Row] = &[
         ),
     ),
     (
+        DRAW,
+        &["--requests"],
+        Instead("--by, --trace and --slower-than record the requests of a COMMAND"),
+    ),
+    (
+        TOP,
+        &["--requests", "--by", "--trace", "--slower-than"],
+        Instead(
+            "`rprof record --requests` records requests, and `rprof report --by http.route` shows them",
+        ),
+    ),
+    (
+        RECORD,
+        &["--by", "--trace", "--slower-than"],
+        Instead("--requests records requests, and `rprof report --by http.route` shows them"),
+    ),
+    (
         RECORD,
         &["--lock"],
         Instead("`--off-cpu` records waits for locks; `rprof report --reason futex` shows them"),
