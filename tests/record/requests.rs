@@ -239,9 +239,26 @@ fn a_trace_selects_the_samples_of_its_thread() {
     assert_eq!(one.values().sum::<u64>(), of(&one, &trace), "nothing else");
     let report = here.rprof("report --format json --by trace").ok();
     let report: Value = serde_json::from_slice(report.bytes()).expect("JSON");
-    assert!(report.to_string().contains(&trace), "{report:#}");
+    let rows = report["events"][0]["rows"].as_array().expect("rows");
+    let mut names = rows.iter().map(|row| &row["by"]["trace"]);
+    assert!(names.any(|name| *name == *trace), "{report:#}");
+    here.rprof("report --by http.route")
+        .ok()
+        .prints("http.route\n");
     let wrong = here.rprof("report --trace 12").exits(2);
     wrong.says("a trace id has 32 hexadecimal digits");
+    let without = here.rprof("report --by http.rout").exits(1);
+    without
+        .says("no request has the attribute http.rout; known attributes: http.method, http.route");
+    let slow = here.rprof("report --slower-than 1h").exits(1);
+    slow.says("none passes --slower-than 3600s");
+    here.rprof("report --slower-than 0")
+        .exits(2)
+        .says("above 0");
+    let diff = here.rprof("diff --by http.route perf.data perf.data");
+    diff.exits(2).says("the table compares functions");
+    let top = here.rprof("top --requests").exits(2);
+    top.says("`rprof record --requests` records requests");
 }
 
 #[test]

@@ -150,6 +150,8 @@ fn latency_with_waits_is_the_wall_clock_time() {
     needs!(PerfEvents, Root);
     for (args, name) in [
         ("parallel 0.2 0.2 3", "serial"),
+        // Alone for 3 % of the CPU time, which is 6 % of the elapsed time on two CPUs.
+        ("parallel 0.1 1.6 2", "serial"),
         ("server 0.003 0.002 100", "[poll]"),
     ] {
         measured(|| {
@@ -166,7 +168,9 @@ fn latency_with_waits_is_the_wall_clock_time() {
             })?;
             // The first figure is the serial part, or the server's waiting time.
             let (share, expected) = (event.total_share(name), printed[0] / whole);
-            check((share - expected).abs() < 0.03, || {
+            // The server's own figure includes the work of its calls.
+            let tolerance = if name == "serial" { 0.01 } else { 0.03 };
+            check((share - expected).abs() < tolerance, || {
                 format!("{args}: {share}, not {expected}")
             })?;
             // The idle threads were not on the way.

@@ -318,7 +318,7 @@ impl Reader<'_> {
                 || (context.ids).is_some_and(|ids| filter.traces.contains(&ids.trace_hex()));
             let is_slow = filter.slower_than.is_none_or(|least| {
                 let length = context.ids.and_then(|ids| lengths.get(&ids));
-                length.is_some_and(|(first, last)| least == 0 || last - first > least)
+                length.is_some_and(|(first, last)| last - first > least)
             });
             is_of_trace && is_slow
         };

@@ -11,7 +11,7 @@ use rprof_profile::Profile;
 
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
-use crate::rows::{COMM, ReportRows, percent, rows};
+use crate::rows::{COMM, ReportRows, percent, rows, title};
 
 /// Writes the rows of every event that has samples.
 ///
@@ -21,7 +21,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let mut csv = ::csv::Writer::from_writer(out);
     // Only on request: readers know the other columns by their place.
     let has_language = options.rows.keys.language;
-    let title = options.rows.title(COMM);
+    let title = title(profile, COMM);
     let title = without_formula(&title);
     let headings = [
         "event",

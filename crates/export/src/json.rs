@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
-use crate::rows::{COMM, ReportRow, ReportRows, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, rows, title};
 use crate::tree::{TreeEntry, entries};
 
 #[derive(Serialize)]
@@ -126,11 +126,7 @@ struct Frames {
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));
     let none = profile.main_event().is_none();
-    let key = options
-        .rows
-        .request_key
-        .as_ref()
-        .map(|_| options.rows.title(COMM));
+    let key = profile.request_key.as_ref().map(|_| title(profile, COMM));
     let key = key.as_deref();
     let events = (profile.events.iter().enumerate())
         .filter(|(_, event)| event.samples > 0 || none)

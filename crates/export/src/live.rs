@@ -77,7 +77,7 @@ pub fn write_text(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
     let wanted = options.rows();
     let ReportRows { whole, rows, .. } = rows(look.profile, look.event, &wanted);
     let width = options.width.map(|width| width.saturating_sub(SINCE_START));
-    let columns = columns(&rows, width, &wanted);
+    let columns = columns(look.profile, &rows, width, &wanted.order);
     write!(out, "# {:>6}    total   samples", "self")?;
     write!(out, " all:self    total")?;
     for (i, column) in columns.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::generics::elide_arguments;
 use crate::markdown_text::{code, escaped};
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{COMM, ReportRow, ReportRows, RowOptions, in_order, percent, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, RowOptions, in_order, percent, rows, title};
 use crate::table::has_cpu_column;
 use crate::{tree, verdict};
 
@@ -102,7 +102,7 @@ fn write_event(
     figures.push("samples");
     write!(out, "| {} |", figures.join(" | "))?;
     columns.iter().try_for_each(|(heading, _)| {
-        let title = wanted.title(heading);
+        let title = title(profile, heading);
         let title = match title == *heading {
             true => title,
             false => code(&shorten(&title, NAME)).into(),

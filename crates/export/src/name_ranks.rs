@@ -50,8 +50,11 @@ impl FrameNames {
         let comms = 0..profile.comms.len() as u32;
         let threads = comms.map(|comm| thread_name(&clean.comm(comm)));
         let threads: Vec<String> = match merging {
-            None => threads.collect(),
-            Some(merging) => merging.merge(&threads.collect::<Vec<_>>()),
+            // Requests that differ by a number are different.
+            Some(merging) if profile.request_key.is_none() => {
+                merging.merge(&threads.collect::<Vec<_>>())
+            }
+            _ => threads.collect(),
         };
         let threads = threads.into_iter().map(&mut number).collect();
         let mut distinct = vec![String::new(); numbers.len()];

@@ -27,8 +27,6 @@ pub struct RowOptions {
     pub keys: Keys,
     /// Headings of the first columns, in order. Other columns follow in the default order.
     pub order: Vec<&'static str>,
-    /// Attribute of requests whose values take the place of thread names, such as `http.route`.
-    pub request_key: Option<String>,
     /// Call trees below the rows; `None` for none.
     pub trees: Option<TreeOptions>,
     /// Hide rows that print as 0.00 %, as if they exceeded the limit.
@@ -48,7 +46,6 @@ impl Default for RowOptions {
             limit: None,
             keys: Keys::FUNCTIONS,
             order: Vec::new(),
-            request_key: None,
             trees: None,
             without_zeros: false,
             without_total: false,
@@ -57,13 +54,12 @@ impl Default for RowOptions {
     }
 }
 
-impl RowOptions {
-    /// Returns the title of a column: its heading, or the attribute that takes its place.
-    pub(crate) fn title<'o>(&'o self, heading: &'static str) -> Cow<'o, str> {
-        match &self.request_key {
-            Some(key) if heading == COMM => clean(key),
-            _ => Cow::Borrowed(heading),
-        }
+/// Returns the title of a column: its heading, or the attribute of requests that takes the place of
+/// thread names.
+pub(crate) fn title<'p>(profile: &'p Profile, heading: &'static str) -> Cow<'p, str> {
+    match &profile.request_key {
+        Some(key) if heading == COMM => clean(key),
+        _ => Cow::Borrowed(heading),
     }
 }
 
@@ -73,7 +69,7 @@ pub(crate) const COMM: &str = "comm";
 /// Report row with clean names. Fields that are no keys are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow<'p> {
-    /// Thread name, or the value of [`RowOptions::request_key`].
+    /// Thread name, or the value of [`Profile::request_key`].
     pub comm: Option<CleanName<'p>>,
     /// Thread state: `running`, or the reason of its wait.
     pub state: Option<CleanName<'p>>,
@@ -191,6 +187,7 @@ mod tests {
         let function = builder.intern_function(Ok("f"), object);
         let stack = builder.intern_stack(&[function]);
         builder.add_samples(event, thread, stack, 1, 1000);
+        builder.set_request_key(Some("http.route"));
         let profile = builder.finish();
         let options = ReportOptions {
             rows: RowOptions {
@@ -200,7 +197,6 @@ mod tests {
                     ..Keys::FUNCTIONS
                 },
                 order: vec![COMM],
-                request_key: Some("http.route".to_owned()),
                 ..RowOptions::default()
             },
             bare: false,

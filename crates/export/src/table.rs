@@ -11,7 +11,7 @@ use crate::clean::shorten;
 use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{COMM, ReportRow, ReportRows, RowOptions, in_order, percent, rows};
+use crate::rows::{COMM, ReportRow, ReportRows, in_order, percent, rows, title};
 use crate::verdict::Finding;
 use crate::wrap::wrap;
 use crate::{tree, verdict};
@@ -129,7 +129,7 @@ fn write_event(
     let has_cpu = has_cpu_column(&profile.events[event].name);
     let taken = if has_cpu { CPU_COLUMN } else { 0 };
     let width = options.width.map(|width| width.saturating_sub(taken));
-    let columns = columns(&rows, width, &wanted);
+    let columns = columns(profile, &rows, width, &wanted.order);
     if !options.bare {
         let total = if has_total { "    total" } else { "" };
         let cpu = if has_cpu { "      cpu" } else { "" };
@@ -208,9 +208,10 @@ type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 const MAX_COLUMN: usize = 250;
 
 pub(crate) fn columns<'r>(
+    profile: &'r Profile,
     rows: &'r [ReportRow<'_>],
     width: Option<usize>,
-    options: &'r RowOptions,
+    order: &[&str],
 ) -> Vec<Column<'r>> {
     let object: Text = match width {
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
@@ -235,7 +236,7 @@ pub(crate) fn columns<'r>(
                 .map(|row| text(row).inspect(|_| any = true).unwrap_or_default())
                 .collect();
             let widest = texts.iter().map(|text| text.chars().count()).max()?;
-            let title = options.title(heading);
+            let title = title(profile, heading);
             any.then_some(Column {
                 heading,
                 width: widest.max(title.chars().count()),
@@ -249,7 +250,7 @@ pub(crate) fn columns<'r>(
         // One very long name must not widen the column of all rows.
         None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
-    in_order(&mut columns, &options.order, |column| column.heading);
+    in_order(&mut columns, order, |column| column.heading);
     columns
 }
 
@@ -336,6 +337,7 @@ mod tests {
     use super::*;
     use crate::clean::clean;
     use crate::options::ReportOptions;
+    use crate::rows::RowOptions;
     use rprof_profile::{Keys, ProfileBuilder, Reason, WeightUnit};
 
     fn table(names: &[(&str, &str)], options: &ReportOptions) -> String {

@@ -98,7 +98,8 @@ fn assert_inert(name: &str, lines: usize, write: impl FnOnce(&mut dyn Write)) {
 
 #[test]
 fn no_form_of_output_obeys_them() {
-    let profile = profile();
+    let mut profile = profile();
+    profile.request_key = Some(HOSTILE.to_owned());
     let options = ReportOptions {
         rows: RowOptions {
             keys: Keys {
@@ -106,7 +107,6 @@ fn no_form_of_output_obeys_them() {
                 object: true,
                 ..Keys::FUNCTIONS
             },
-            request_key: Some(HOSTILE.to_owned()),
             ..RowOptions::default()
         },
         ..ReportOptions::default()

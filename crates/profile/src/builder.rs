@@ -455,6 +455,11 @@ impl ProfileBuilder {
         self.has_callchains = Some(has_callchains);
     }
 
+    /// Sets the part of requests that names threads: see [`Profile::request_key`].
+    pub fn set_request_key(&mut self, key: Option<&str>) {
+        self.profile.request_key = key.map(str::to_owned);
+    }
+
     /// Declares that callers were dropped: see [`Profile::leaves_only`].
     pub fn set_leaves_only(&mut self, leaves_only: bool) {
         self.profile.leaves_only = leaves_only;

@@ -96,10 +96,11 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     if !profiles.is_empty() && profiles.iter().all(|profile| profile.is_folded) {
         builder = builder.folded();
     }
-    match profiles.first() {
-        Some(first) => builder.source(&first.source),
-        None => builder,
-    }
+    let Some(first) = profiles.first() else {
+        return builder;
+    };
+    builder.set_request_key(first.request_key.as_deref());
+    builder.source(&first.source)
 }
 
 #[derive(Default)]

@@ -64,6 +64,9 @@ pub struct Profile {
     pub has_callchains: bool,
     /// True if callers were dropped on request: stacks are leaves.
     pub leaves_only: bool,
+    /// Part of requests whose values take the place of thread names: `trace`, `span`, or an attribute
+    /// such as `http.route`. May contain any character.
+    pub request_key: Option<String>,
     /// True for a profile of folded text: function names are whole frames as written, threads are
     /// unknown.
     pub is_folded: bool,
@@ -148,6 +151,7 @@ impl Profile {
             gaps: self.gaps.clone(),
             has_callchains: self.has_callchains,
             leaves_only: self.leaves_only,
+            request_key: self.request_key.clone(),
             is_folded: self.is_folded,
             frames: self.frames.clone(),
             tells_inlined: self.tells_inlined,

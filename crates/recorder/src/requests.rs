@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use rprof_perf_event::{ContextPlace, ContextPlaces};
-use rprof_processes::ImageIdentity;
+use rprof_processes::{ImageIdentity, ImageKind};
 use rprof_records::request_context::{MAX_PROCESS_BYTES, RequestContext};
 use rprof_records::{Endian, Misc, ProcessEvent, RecordType, Sample, SampleLayout, put_record};
 use rprof_sampler::{Role, Session, Stream};
@@ -34,7 +34,7 @@ use crate::pipeline::merge::Released;
 use variable::{Access, Variable, is_mapped, maps, place_of, read_variable, words};
 
 /// Maximum number of messages that wait for the resolver. It ignores further mappings.
-const MAX_MESSAGES: usize = 4096;
+const MAX_MESSAGES: usize = 1 << 16;
 
 /// Maximum number of files with a known result.
 const MAX_FILES: usize = 4096;
@@ -51,6 +51,9 @@ const LATER: Duration = Duration::from_millis(200);
 /// Maximum number of looks for the place in a process.
 const MAX_LOOKS: u32 = 2000;
 
+/// Bit of generations whose variable belongs to a library. Another library may take its place.
+const OF_LIBRARY: u64 = 1 << 63;
+
 /// Follows processes on the writer thread, and filters the records of contexts.
 #[derive(Debug)]
 pub(crate) struct Requests {
@@ -62,6 +65,8 @@ pub(crate) struct Requests {
     generation: u64,
     /// Last generation before an exec, by process.
     ended: FxHashMap<i32, u64>,
+    /// Generation of the last mapped file, by process.
+    mapped: FxHashMap<i32, u64>,
 }
 
 /// Change of a process, for the resolver.
@@ -117,6 +122,7 @@ impl Requests {
             found,
             generation: 0,
             ended: FxHashMap::default(),
+            mapped: FxHashMap::default(),
         }))
     }
 
@@ -130,8 +136,12 @@ impl Requests {
         let generation = self.generation + 1;
         let message = match event {
             ProcessEvent::Mapped(mapped) if mapped.executable && !mapped.kernel => {
+                let image = MappedImage::new(mapped);
+                if matches!(image.image.kind, ImageKind::File | ImageKind::Deleted) {
+                    self.mapped.insert(mapped.pid, generation);
+                }
                 Message::Mapped {
-                    image: Box::new(MappedImage::new(mapped)),
+                    image: Box::new(image),
                     file_offset: mapped.file_offset,
                     generation,
                 }
@@ -143,6 +153,7 @@ impl Requests {
                 ..
             } if pid == tid => {
                 self.ended.remove(pid);
+                self.mapped.remove(pid);
                 Message::Forked {
                     pid: *pid,
                     parent: *parent_pid,
@@ -165,8 +176,8 @@ impl Requests {
         is_of(&self.ids, released)
     }
 
-    /// Returns true unless the process has executed another program meanwhile: the place is then
-    /// that of the earlier one.
+    /// Returns true unless the process has executed another program meanwhile, or mapped another
+    /// library than that with the variable: the place may be that of the earlier one.
     pub(crate) fn accepts(&self, released: &Released<'_>) -> bool {
         let accepts = || {
             let sample = Sample::parse(released.raw()?.body, &self.layout).ok()?;
@@ -174,8 +185,15 @@ impl Requests {
             let payload = payload.to_cow();
             match RequestContext::parse(&payload, Endian::NATIVE)? {
                 RequestContext::Thread { generation, .. } => {
-                    let ended = self.ended.get(&sample.pid()?);
-                    Some(ended.is_none_or(|ended| generation > *ended))
+                    let pid = sample.pid()?;
+                    let is_of_library = generation & OF_LIBRARY != 0;
+                    let generation = generation & !OF_LIBRARY;
+                    let ended = self.ended.get(&pid);
+                    let mapped = self.mapped.get(&pid).filter(|_| is_of_library);
+                    Some(
+                        ended.is_none_or(|ended| generation > *ended)
+                            && mapped.is_none_or(|mapped| generation >= *mapped),
+                    )
                 }
                 RequestContext::Process { .. } => None,
             }
@@ -245,6 +263,16 @@ struct Process {
     published: u64,
 }
 
+impl Process {
+    /// Returns the generation in records.
+    fn stamp(&self) -> u64 {
+        match self.variable.is_program {
+            true => self.generation,
+            false => self.generation | OF_LIBRARY,
+        }
+    }
+}
+
 impl Resolver {
     fn run(mut self) {
         loop {
@@ -308,11 +336,16 @@ impl Resolver {
     fn handle_mapped(&mut self, image: &MappedImage, file_offset: u64, generation: u64) {
         let pid = image.pid.0;
         let identity = image.image.identity;
-        let is_replaced = (self.processes.get(&pid))
-            .is_some_and(|known| !known.variable.is_program && image.range.contains(&known.start));
-        if is_replaced {
-            // The library with the variable was unloaded.
+        if let Some(mut known) = self.processes.get(&pid).copied()
+            && !known.variable.is_program
+        {
+            let is_loaded = || maps(pid).is_some_and(|maps| is_mapped(&maps, known.start));
             self.forget(pid);
+            if !image.range.contains(&known.start) && is_loaded() {
+                known.generation = generation;
+                known.published = 0;
+                self.insert(pid, known);
+            }
         }
         if matches!(self.files.get(&identity), Some(None)) {
             return;
@@ -323,10 +356,8 @@ impl Resolver {
             }
             return;
         };
-        let is_earlier = (self.processes.get(&pid)).is_some_and(|known| {
-            let is_loaded = || maps(pid).is_some_and(|maps| is_mapped(&maps, known.start));
-            known.variable.is_program || (!variable.is_program && is_loaded())
-        });
+        let is_earlier = (self.processes.get(&pid))
+            .is_some_and(|known| known.variable.is_program || !variable.is_program);
         if !is_earlier {
             self.forget(pid);
             self.insert(
@@ -351,14 +382,14 @@ impl Resolver {
         }
         if let Some(place) = process.place {
             self.places
-                .set(pid.cast_unsigned(), process.generation, place)
+                .set(pid.cast_unsigned(), process.stamp(), place)
                 .ok();
         } else if let Access::Static(distance) = process.variable.access {
             process.place = Some(ContextPlace::Static(distance));
             self.places
                 .set(
                     pid.cast_unsigned(),
-                    process.generation,
+                    process.stamp(),
                     ContextPlace::Static(distance),
                 )
                 .ok();
@@ -386,7 +417,7 @@ impl Resolver {
                 process.place = place_of(&memory, *pid, process.variable, process.bias);
                 if let Some(place) = process.place {
                     self.places
-                        .set(pid.cast_unsigned(), process.generation, place)
+                        .set(pid.cast_unsigned(), process.stamp(), place)
                         .ok();
                 }
             }
@@ -401,7 +432,7 @@ impl Resolver {
                     .found
                     .try_send(ProcessContext {
                         pid: *pid,
-                        generation: process.generation,
+                        generation: process.stamp(),
                         resource,
                     })
                     .is_ok()

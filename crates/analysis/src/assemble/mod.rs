@@ -24,7 +24,7 @@ use rprof_profile::intern::{Lists, Values};
 use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
-    ProfileBuilder, Quality, SymbolTables, Thread, ThreadId, WeightUnit,
+    ProfileBuilder, Quality, RequestKey, SymbolTables, Thread, ThreadId, WeightUnit,
 };
 use rprof_records::request_context;
 use rprof_symbols::Symbolizer;
@@ -244,6 +244,7 @@ pub(crate) fn assemble(
     }
     builder.set_callchains(has_callchains);
     builder.set_leaves_only(options.leaves_only);
+    builder.set_request_key(options.by_request.as_ref().map(RequestKey::name));
     builder.finish_with_quality(quality)
 }
 

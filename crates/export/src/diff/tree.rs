@@ -33,7 +33,11 @@ impl Tree {
             })
         };
         let functions: Vec<u32> = frames(diff).into_iter().map(&mut number).collect();
-        let threads = ThreadMerging::default().merge(&comms(diff));
+        let merging = match diff.is_by_request {
+            true => ThreadMerging::NONE,
+            false => ThreadMerging::default(),
+        };
+        let threads = merging.merge(&comms(diff));
         let has_threads = threads.iter().any(|name| !name.is_empty());
         let threads: Vec<u32> = threads.into_iter().map(&mut number).collect();
         let mut nodes = vec![Node::of(u32::MAX)];

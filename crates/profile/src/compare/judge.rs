@@ -62,6 +62,7 @@ pub(super) fn judge(
         renames: Vec::new(),
         stacks: Vec::new(),
         comms: Vec::new(),
+        is_by_request: false,
         noise,
         whole_deviation: deviation(&whole, sides.resolution, options),
         threshold: options.threshold,

@@ -251,6 +251,8 @@ fn compare_each(
     let sides = sides::Sides::of(profiles, options)?;
     let mut diff = judge::judge(&sides, options)?;
     diff.event = event;
+    diff.is_by_request =
+        (profiles.iter().copied().flatten()).any(|side| side.request_key.is_some());
     diff.unit = match options.weigh_by {
         WeighBy::Period => unit,
         WeighBy::Samples => WeightUnit::Samples,

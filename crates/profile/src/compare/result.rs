@@ -30,6 +30,8 @@ pub struct ProfileDiff {
     pub stacks: Vec<StackDiff>,
     /// Thread names of the stacks.
     pub comms: Vec<String>,
+    /// True if requests take the place of threads: see [`Profile::request_key`](crate::Profile::request_key).
+    pub is_by_request: bool,
     /// Noise of functions between runs, without sampling noise.
     pub noise: Noise,
     /// Relative standard deviation of the whole program between runs or pairs (0.02 for 2 %).

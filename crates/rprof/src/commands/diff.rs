@@ -46,6 +46,11 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
+    if args.waits.by.is_some() && args.shown.output.is_none() {
+        let message = "--by groups the flame graph of `-o FILE.svg`, and the table compares functions: \
+                       add -o, or select requests with --trace or --slower-than";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let [old, new] = paths(args)?;
     let request = Request {
         judging: &args.judging,

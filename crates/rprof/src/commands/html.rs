@@ -46,7 +46,7 @@ fn options(args: &HtmlArgs) -> Options {
     Options {
         addresses: !args.no_lines,
         inlined: true,
-        by_thread: true,
+        by_thread: args.waits.by.is_none(),
         columns: !args.no_timeline,
         memory: match args.no_timeline {
             true => MemoryOptions::Moments,

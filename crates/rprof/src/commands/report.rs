@@ -63,7 +63,6 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             ..keys
         },
         order: sort.iter().filter_map(heading).collect(),
-        request_key: args.waits.by.as_ref().map(|key| key.name().to_owned()),
         trees,
     };
     let options = ReportOptions {

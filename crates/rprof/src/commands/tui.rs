@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     check_terminal("--tui", "without it the report is text")?;
     let input = &args.input;
     let options = args.waits.choose(Options {
-        by_thread: true,
+        by_thread: args.waits.by.is_none(),
         columns: true,
         ..input.options()
     })?;
