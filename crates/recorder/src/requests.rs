@@ -164,7 +164,11 @@ impl Requests {
                 self.ended.insert(*pid, self.generation);
                 Message::Ended { pid: *pid }
             }
-            ProcessEvent::Ended { pid, tid } if pid == tid => Message::Ended { pid: *pid },
+            ProcessEvent::Ended { pid, tid } if pid == tid => {
+                self.ended.remove(pid);
+                self.mapped.remove(pid);
+                Message::Ended { pid: *pid }
+            }
             _ => return,
         };
         self.generation = generation;
