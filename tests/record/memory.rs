@@ -127,7 +127,19 @@ fn memory_of_a_fork_belongs_to_both_until_one_copies_it() {
 fn attached_processes_have_memory_from_before_the_recording() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
-    let target = here.sh("exec \"$0\" late >out").arg(c("memory.c")).start();
+    let resident = attached(&here, "late");
+    let stacks = memory(&here, "");
+    let before = bytes(&stacks, "[anon]", "[resident before recording]");
+    assert_near("before", before, 32);
+    assert_near("late", bytes(&stacks, "[anon]", "touch_late"), 16);
+    assert_equal(all(&stacks), resident);
+}
+
+/// Records what a way of the fixture does after it says that it is ready. Returns its resident bytes
+/// by the kernel.
+fn attached(here: &Here, way: &str) -> u64 {
+    let target = here.sh("exec \"$0\" \"$1\" >out");
+    let target = target.arg(c("memory.c")).arg(way).start();
     let out = || std::fs::read_to_string(here.path("out")).unwrap_or_default();
     wait_until("it waits", || out().contains("ready"));
     let pid = target.pid().as_raw_nonzero();
@@ -136,15 +148,9 @@ fn attached_processes_have_memory_from_before_the_recording() {
     let recorder = here.rprof("record --memory -p").arg(pid.to_string());
     let run = recorder.words("-- sh -c").arg(script).ok();
     run.says("resident before recording");
-    let out = out();
-    let resident = resident_in(out.lines().last().unwrap_or_default());
-    let stacks = memory(&here, "");
-    let before = bytes(&stacks, "[anon]", "[resident before recording]");
-    assert_near("before", before, 32);
-    assert_near("late", bytes(&stacks, "[anon]", "touch_late"), 16);
-    assert_equal(all(&stacks), resident);
     target.signal(Signal::KILL);
     target.end();
+    resident_in(out().lines().last().unwrap_or_default())
 }
 
 #[test]
@@ -266,47 +272,17 @@ fn a_leak_is_the_first_line_of_a_comparison() {
     );
 }
 
-/// Server that keeps a copy of each request, and gives back larger answers.
-const SERVER: &str = "
-import sys
-kept = []
-def remember_session(n): kept.append(b'x' * n)
-def answer(n): return b'y' * n
-print('ready', flush=True)
-for line in sys.stdin:
-    answer(400000)
-    remember_session(60000)
-    print('answer', flush=True)
-";
-
-/// Sends requests for some seconds. The server has served others before.
-const CLIENT: &str = "for n in $(seq 150); do echo >&3; sleep 0.02; done";
-
 #[test]
 fn leak_of_a_running_server_is_the_first_line_of_two_moments() {
-    needs!(PerfEvents, Kernel, Tool("python3"));
+    needs!(PerfEvents, Kernel);
     let here = Here::new();
-    std::fs::write(here.path("server.py"), SERVER).expect("a file");
-    here.sh("mkfifo requests").ok();
-    let server = here
-        .sh("exec python3 server.py <>requests >answers")
-        .start();
-    let answers = || std::fs::read_to_string(here.path("answers")).unwrap_or_default();
-    wait_until("it is ready", || answers().contains("ready"));
-    here.sh("for n in $(seq 100); do echo; done >requests").ok();
-    wait_until("it is warm", || answers().matches("answer").count() >= 100);
-    let pid = server.pid().as_raw_nonzero();
-    let recorder = here.rprof("record --memory -p").arg(pid.to_string());
-    let client = format!("exec 3>requests; {CLIENT}");
-    recorder.words("-- bash -c").arg(client).ok();
+    attached(&here, "serve");
     let diff = here.rprof("diff --at=10%,90%").run().out();
     let first = diff.lines().next().unwrap_or_default();
     assert!(
         first.contains("GREW: memory") && first.contains("most of all remember_session"),
         "{diff}"
     );
-    server.signal(Signal::KILL);
-    server.end();
 }
 
 /// Looks see neither peaks of some milliseconds nor what a program does before it ends.
@@ -328,10 +304,12 @@ peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]
 print('kib', sum(map(int, rss)), peak, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 ";
+    // 190,000 faults in a second, without Python's functions: enough for a debug build.
     let run = here
-        .rprof("record --memory -m 64M -- python3 -c")
+        .rprof("record --memory --call-graph fp -m 64M -- python3 -c")
         .arg(script)
         .run();
+    run.says("lost 0 samples");
     let out = run.out();
     let numbers: Vec<u64> = (out.split_whitespace())
         .filter_map(|word| word.parse().ok())

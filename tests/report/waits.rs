@@ -16,11 +16,12 @@ fn recorded() -> Here {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     wait_until("it waits", waits_for_the_others);
+    // All switches: the recorder would otherwise record windows, in which a sleep has no end.
     // In the program's session: nice values do not apply between sessions (autogroups, sched(7)).
     // The recorder would get too little CPU time next to busy threads of the program and other
     // tests.
     let shell = here
-        .rprof("record -q --off-cpu -e cpu-clock -F 999 -g -d 1 -p")
+        .rprof("record -q --off-cpu --off-cpu-budget 100 -e cpu-clock -F 999 -g -d 1 -p")
         .job();
     shell.arg(pid.to_string()).ok();
     waiting.signal(rustix::process::Signal::KILL);

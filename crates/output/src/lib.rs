@@ -25,7 +25,6 @@
 //! | [`folder`] | [`Folder`]: an open folder whose operations follow no links |
 //! | [`private_cache`] | [`PrivateCache`]: the user's cache files, kept between runs |
 //! | [`scratch`] | [`ScratchFolder`]: a temporary folder, removed even after a crash |
-//! | `sudo_user` | files written under sudo belong to the calling user |
 //!
 //! The crate knows nothing about the contents of the files.
 
@@ -40,7 +39,6 @@ pub mod pending;
 pub mod private_cache;
 pub mod recording_file;
 pub mod scratch;
-mod sudo_user;
 pub mod temporary;
 pub mod unnamed_file;
 

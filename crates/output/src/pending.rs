@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use crate::error::OutputError;
-use crate::sudo_user::hand_to_sudo_user;
 
 /// Users who may read a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +25,14 @@ impl Readers {
             Readers::ByUmask => 0o644,
             Readers::Owner => 0o600,
         }
+    }
+}
+
+/// Gives a file written under sudo to the calling user (`SUDO_UID`, `SUDO_GID`). Ignores failures.
+pub(crate) fn hand_to_sudo_user(file: &File) {
+    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    if let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) {
+        std::os::unix::fs::fchown(file, Some(uid), Some(gid)).ok();
     }
 }
 

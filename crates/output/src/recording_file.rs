@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use crate::destination::{Choice, Destination};
 use crate::error::OutputError;
 use crate::own_file::{OwnFile, Whereabouts};
-use crate::sudo_user::hand_to_sudo_user;
+use crate::pending::hand_to_sudo_user;
 
 /// Maximum number of free names tried.
 const MAX_NAMES: u32 = 1000;
