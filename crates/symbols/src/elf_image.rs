@@ -157,8 +157,12 @@ impl<D: Pages> ElfImage<D> {
         found
     }
 
+    /// Returns the signal trampoline behind an address. Data may contain the same bytes.
     pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {
         let behind = svma.checked_add(1)?;
+        if !self.image.is_code(behind) {
+            return None;
+        }
         let code = self.image.code(behind, signal_trampoline::LONGEST)?;
         signal_trampoline::find(code, behind)
     }

@@ -62,4 +62,23 @@ mod tests {
                 .all(|(_, code)| code.len() as u64 <= LONGEST)
         );
     }
+
+    /// The bytes are constants of this program: data, which nothing executes.
+    #[test]
+    fn data_with_the_bytes_of_a_trampoline_have_no_name() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let (_, constant) = TRAMPOLINES[0];
+        let starts = (bytes.windows(constant.len()).enumerate())
+            .filter_map(|(at, window)| (window == constant).then_some(at as u64));
+        // A lookup finds what starts behind the byte.
+        let offsets: Vec<u64> = starts.map(|at| at - 1).collect();
+        assert!(!offsets.is_empty());
+        let symbolizer = crate::Symbolizer::builder().locates(false).build();
+        let image = crate::ImageKey::file(path.to_str().unwrap());
+        for found in symbolizer.resolve_image(&image, &offsets) {
+            let name = found.map(|frames| frames.symbol().name.to_string());
+            assert_ne!(name.as_deref(), Ok("__restore_rt"));
+        }
+    }
 }

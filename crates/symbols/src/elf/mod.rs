@@ -135,6 +135,11 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         code.iter().any(|byte| *byte != 0).then_some(code)
     }
 
+    /// Returns true for an address in an executable segment.
+    pub(crate) fn is_code(&self, svma: u64) -> bool {
+        self.segments.is_code(svma)
+    }
+
     pub(crate) fn machine(&self) -> u16 {
         let header = self.data.as_ref().get(..20).unwrap_or_default();
         match (header.get(5), header.get(18..20)) {
