@@ -218,6 +218,10 @@ fn find_aarch64_exits<P: Modules + ?Sized>(
                 break;
             }
             ip = ip.wrapping_add(4);
+            // A function may end with a call that does not return.
+            if matches!(branch, Some(Branch::Call(_))) && leaves(ip) {
+                break;
+            }
         }
     }
     exits.targets.sort_unstable();

@@ -160,8 +160,9 @@ impl Modules for Skipped {
                 0x120c => 0x9400_003d,
                 // blr x0
                 0x130c => 0xd63f_0000,
-                // ret
-                0x13fc => 0xd65f_03c0,
+                // bl 0x1200, which does not return. The next function begins with br x3.
+                0x13fc => 0x97ff_ff81,
+                0x1400 => 0xd61f_0060,
                 // b . : the code tells nothing about the return.
                 0x1504 => 0x1400_0000,
                 // nop
@@ -177,7 +178,11 @@ impl Modules for Skipped {
 fn a_frame_pointer_of_the_caller_does_not_skip_it() {
     let plain = [0x0c, 31, 0];
     let with_frame = [0x0c, 29, 16, 0x9d, 2, 0x9e, 1];
-    let fdes: [(u64, u64, &[u8]); 2] = [(0x1200, 0x100, &with_frame), (0x1300, 0x100, &with_frame)];
+    let fdes: [(u64, u64, &[u8]); 3] = [
+        (0x1200, 0x100, &with_frame),
+        (0x1300, 0x100, &with_frame),
+        (0x1400, 0x100, &with_frame),
+    ];
     let section = eh_frame("", 30, &plain, &fdes);
     let table = UnwindTable::parse(&image(183, &[(".eh_frame", 0x5000, &section)])).unwrap();
     let process = Skipped(table);
