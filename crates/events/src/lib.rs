@@ -51,7 +51,7 @@
 //! | [`pmu`], [`tracefs`], [`cpus`] | PMUs, tracepoints and CPUs of this machine |
 //! | [`cpu_watch`] | CPUs that go offline and come back |
 //! | `generic`, `hw_cache` | generic names and their numbers |
-//! | `modifiers`, `settings`, `rate` | letters, and terms of any event |
+//! | `modifiers`, `settings` | letters, and terms of any event |
 //! | `ignored` | [`Ignored`]: parts without effect on sampling |
 //! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
 //! | `trace_unit` | [`TraceUnit`]: PMUs that write a trace |
@@ -74,7 +74,6 @@ mod modifiers;
 mod parse;
 pub mod pmu;
 mod probe;
-mod rate;
 mod settings;
 mod sources;
 pub mod suggest;
@@ -88,8 +87,7 @@ pub use event::Event;
 pub use ignored::Ignored;
 pub use modifiers::{Modifiers, Qualifiers};
 pub use parse::EventParser;
-pub use rate::Rate;
-pub use settings::{EventStacks, Settings};
+pub use settings::{EventStacks, Rate, Settings};
 pub use sources::Resolver;
 pub use trace_unit::TraceUnit;
 

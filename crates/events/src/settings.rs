@@ -2,8 +2,16 @@
 
 use crate::branch_filter::parse_branch_filter_term;
 use crate::error::EventError;
-use crate::rate::Rate;
 use rprof_records::BranchSampleType;
+
+/// Sampling rate of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Samples per second on each busy CPU; the kernel adapts the period.
+    Frequency(u64),
+    /// Number of events between samples; nanoseconds for clocks.
+    Period(u64),
+}
 
 /// Stack recording of an event, from its `call-graph` term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

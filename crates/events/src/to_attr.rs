@@ -1,7 +1,7 @@
 //! [`Event::apply`]: writes an event into `perf_event_attr`.
 
 use crate::event::{Event, EventDetail};
-use crate::rate::Rate;
+use crate::settings::Rate;
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::ffi::CStr;
 

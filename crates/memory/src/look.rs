@@ -20,9 +20,9 @@ pub struct Look {
     /// Pages whose release had perhaps not ended when the look began, as ranges of page numbers. It
     /// may show them, but they have no owner any more.
     pub releasing: Vec<Range<u64>>,
-    /// Pages that were given back or moved while the look was taken, as ranges of page numbers. They
-    /// may be absent in it, but were resident when it began, so they keep their owners until the
-    /// release follows.
+    /// Pages that the process gave back or moved during the look, as ranges of page numbers. The look
+    /// may lack them. They were resident when it began, so they keep their owners until the release
+    /// follows.
     pub released: Vec<Range<u64>>,
 }
 

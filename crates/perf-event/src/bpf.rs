@@ -7,6 +7,8 @@
 //! The layout of the thread context is that of OTEP 4947. bpf(2) is the reference of the calls, and
 //! `include/uapi/linux/bpf.h` of the numbers.
 
+mod assembler;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use rprof_records::request_context::{HEADER_BYTES, MAX_ATTRIBUTE_BYTES, PREFIX_BYTES, THREAD};
 
 use crate::{Errno, PerfFd};
+use assembler::*;
 
 const MAP_CREATE: u32 = 0;
 const MAP_UPDATE_ELEM: u32 = 2;
@@ -215,147 +218,6 @@ fn thread_pointer() -> u64 {
         pointer = 0;
     }
     pointer
-}
-
-/// Instruction of a BPF program (`struct bpf_insn`).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Instruction {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    immediate: i32,
-}
-
-/// Assembler with forward labels.
-#[derive(Debug, Default)]
-struct Assembler {
-    code: Vec<Instruction>,
-    /// Jumps to a label, by instruction.
-    jumps: Vec<(usize, Label)>,
-    /// Instruction of each label, once known.
-    labels: Vec<Option<usize>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Label(usize);
-
-/// Register; 10 is the frame pointer.
-type Register = u8;
-const FRAME: Register = 10;
-
-const ADD: u8 = 0x07;
-const LOAD_64: u8 = 0x79;
-const LOAD_16: u8 = 0x69;
-const LOAD_8: u8 = 0x71;
-const SHIFT_RIGHT: u8 = 0x77;
-const STORE_32: u8 = 0x63;
-const STORE_64: u8 = 0x7b;
-const JUMP_IF_EQUAL: u8 = 0x15;
-const JUMP_IF_NOT_EQUAL: u8 = 0x55;
-const JUMP_IF_GREATER: u8 = 0x25;
-const JUMP_IF_LESS: u8 = 0xa5;
-/// Compares two registers, with the code of a jump.
-const REGISTERS: u8 = 8;
-
-impl Assembler {
-    fn emit(&mut self, code: u8, (to, from): (Register, Register), offset: i16, immediate: i32) {
-        let registers = from << 4 | to;
-        self.code.push(Instruction {
-            code,
-            registers,
-            offset,
-            immediate,
-        });
-    }
-
-    fn set(&mut self, to: Register, value: i32) {
-        self.emit(0xb7, (to, 0), 0, value);
-    }
-
-    fn set_64(&mut self, to: Register, value: u64) {
-        self.emit(0x18, (to, 0), 0, value as i32);
-        self.emit(0, (0, 0), 0, (value >> 32) as i32);
-    }
-
-    fn set_map(&mut self, to: Register, map: i32) {
-        const PSEUDO_MAP_FD: Register = 1;
-        self.emit(0x18, (to, PSEUDO_MAP_FD), 0, map);
-        self.emit(0, (0, 0), 0, 0);
-    }
-
-    fn copy(&mut self, to: Register, from: Register) {
-        self.emit(0xbf, (to, from), 0, 0);
-    }
-
-    fn add(&mut self, to: Register, value: i32) {
-        self.emit(ADD, (to, 0), 0, value);
-    }
-
-    fn add_register(&mut self, to: Register, from: Register) {
-        self.emit(ADD | 8, (to, from), 0, 0);
-    }
-
-    fn load(&mut self, code: u8, to: Register, (from, offset): (Register, i16)) {
-        self.emit(code, (to, from), offset, 0);
-    }
-
-    fn store(&mut self, (to, offset): (Register, i16), from: Register) {
-        self.emit(STORE_64, (to, from), offset, 0);
-    }
-
-    fn call(&mut self, function: i32) {
-        self.emit(0x85, (0, 0), 0, function);
-    }
-
-    fn exit(&mut self) {
-        self.emit(0x95, (0, 0), 0, 0);
-    }
-
-    fn label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() - 1)
-    }
-
-    fn bind(&mut self, label: Label) {
-        self.labels[label.0] = Some(self.code.len());
-    }
-
-    fn jump_if(&mut self, code: u8, register: Register, value: i32, label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.emit(code, (register, 0), 0, value);
-    }
-
-    fn jump_if_other(&mut self, code: u8, (register, other): (Register, Register), label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.emit(code | REGISTERS, (register, other), 0, 0);
-    }
-
-    fn jump(&mut self, label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.emit(0x05, (0, 0), 0, 0);
-    }
-
-    /// Reads 8 bytes at the address in a register into the stack slot at -16, with a helper.
-    /// Jumps to `failed` if they are unreadable.
-    fn read_word(&mut self, helper: i32, address: Register, failed: Label) {
-        self.copy(3, address);
-        self.copy(1, FRAME);
-        self.add(1, -16);
-        self.set(2, 8);
-        self.call(helper);
-        self.jump_if(JUMP_IF_NOT_EQUAL, 0, 0, failed);
-    }
-
-    fn finish(mut self) -> Vec<Instruction> {
-        for (at, label) in &self.jumps {
-            // Both programs have fewer than 128 instructions.
-            if let Some(target) = self.labels[label.0] {
-                self.code[*at].offset = (target as i64 - *at as i64 - 1) as i16;
-            }
-        }
-        self.code
-    }
 }
 
 /// Returns the program that searches the current task for a word. It returns the offset, or 0.
