@@ -1,5 +1,7 @@
 //! [`Recording`]: starts, controls and finishes a recording.
 
+mod begin;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -9,47 +11,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, DelayWatcher, Launcher, RunDelay, RunDelays, Target, WaitOutcome};
-use rprof_output::RecordingFile;
-use rprof_perfdata::{Feature, WriteOptions};
-use rprof_processes::Pid;
-use rprof_records::{AttrFlags, Endian, SampleLayout};
+use rprof_launch::{Child, DelayWatcher, Launcher, RunDelay, RunDelays, WaitOutcome};
 use rprof_sampler::{
-    ControlError, Degradation, EventCount, LateBoost, Role, Session, SessionBuilder,
+    ControlError, Degradation, EventCount, EventIds, FinalCounts, Role, Session, SessionBuilder,
 };
 
-use crate::allocations::Allocations;
-use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
-use crate::described::Rewriting;
 use crate::losses::LossAdvice;
-use crate::memory::{Looks, Memory, MemoryUse};
-use crate::offcpu::{OffCpu, Pace, ThreadTime};
-use crate::options::{Output, RecordError, RecordOptions, Remains};
-use crate::output::{OutputConfig, RotatingOutput};
-use crate::pipeline::deferred::DeferralQueue;
-use crate::pipeline::layouts::Layouts;
-use crate::pipeline::merge::Merge;
-use crate::pipeline::writer::{Writer, Written, start_features};
+use crate::memory::{Looks, MemoryUse};
+use crate::offcpu::{Pace, ThreadTime};
+use crate::options::{RecordError, RecordOptions, Remains};
+use crate::output::RotatingOutput;
+use crate::pipeline::writer::Written;
 use crate::progress::{LiveCounts, Progress, WriterState};
-use crate::requests::Requests;
 use crate::run_delay::{self, is_whole};
 use crate::summary::Summary;
-use crate::synthesize::existing;
 use crate::throttling::Throttling;
-use crate::trace;
-use crate::tracing_data;
-use crate::unwind::{StackTally, Unwinding};
-
-/// Error of a watermark in nanoseconds if drain threads are not bound to their CPUs.
-const SLACK: u64 = 1_000_000;
-
-/// Queue length per CPU at which the writer thread is late: some 80 ms of samples.
-const LATE_BATCHES: usize = 8;
-
-/// Nanoseconds of fast draining at the start of a recording with stacks.
-const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
+use crate::unwind::StackTally;
 
 /// A running recording.
 #[derive(Debug)]
@@ -103,233 +82,6 @@ impl Recording {
         options: RecordOptions,
     ) -> Result<Recording, RecordError> {
         Recording::begin(builder.attach()?, options)
-    }
-
-    fn begin(mut session: Session, options: RecordOptions) -> Result<Recording, RecordError> {
-        // The session already follows processes, but takes no samples yet.
-        let existing = existing::read(&session);
-        for step in existing.degradations() {
-            session.add_degradation(step);
-        }
-        let counts = match options.counted {
-            Some(events) => {
-                Some(CountsBeside::open(events, &session).map_err(RecordError::Counts)?)
-            }
-            None => None,
-        };
-        let is_named = matches!(options.output, Output::File(_));
-        let (path, remains) = (options.output.path(), options.output.remains());
-        let boost = LateBoost::new(session.realtime());
-        let many = session.many_batches();
-        let backlog = Backlog::new(session.batches().clone(), many, boost.boosted());
-        let unwinding = match options.unwind {
-            true => Unwinding::new(
-                session.events(),
-                session.stack_bases(),
-                session.fast_drain(),
-                &backlog,
-                session.extras().user_registers,
-                session.clock(),
-                options.unwind_memory,
-            )
-            .map(|unwinding| unwinding.with_names(&options.names)),
-            false => None,
-        };
-        let rewriting = Rewriting {
-            unwinds: unwinding.is_some(),
-            kept_registers: session.extras().user_registers,
-            keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
-            sums: match (options.memory, options.allocations) {
-                (true, _) => &crate::memory::EVENTS,
-                (false, Some(_)) => &crate::allocations::EVENTS,
-                (false, None) => &[],
-            },
-            records_wakers: (session.events().iter()).any(|event| event.role == Role::Wakeups),
-        };
-        let events = rewriting.describe(session.events());
-        let layout = |role| {
-            let event = session.events().iter().find(|e| e.role == role);
-            let attr = event.map(|e| e.attr.clone()).unwrap_or_default();
-            SampleLayout::new(&attr, Endian::NATIVE)
-        };
-        let layouts = Arc::new(Layouts {
-            samples: layout(Role::Samples),
-            sideband: layout(Role::Sideband),
-        });
-        let slack = u64::from(!session.has_exact_watermarks()) * SLACK;
-        let live = Arc::new(LiveCounts::default());
-        let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
-        let memory = (options.memory)
-            .then(|| session.events().first())
-            .flatten()
-            .map(|faults| {
-                let attr = rewriting.unwound(&faults.attr);
-                Memory::of(&session, &attr, &options.names, &layouts)
-            });
-        let allocations =
-            (options.allocations.zip(session.events().first())).map(|(mean, hits)| {
-                let attr = rewriting.unwound(&hits.attr);
-                Allocations::of(&hits.ids, &attr, mean, &options.names, &layouts)
-            });
-        let looks = memory.as_ref().map(|memory| Arc::clone(memory.looks()));
-        if rewriting.records_wakers && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
-            session.add_degradation(Degradation::NoWakers {
-                cause: "unsupported format of sched:sched_waking in this kernel".to_owned(),
-            });
-        }
-        let requests = Requests::of(&session).map_err(RecordError::Thread)?;
-        let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
-        let mut features = start_features(&options.command_line, session.cpus().len() as u32);
-        if session.is_stamped_by_clock() {
-            crate::machine::describe_clock(&mut features, session.clock());
-        }
-        if unwinding.is_some() {
-            features.insert_rprof_notes(&[StackTally::announced()]);
-        }
-        if rewriting.sums.is_empty() {
-            tracing_data::add(&mut features, session.events()).map_err(RecordError::TracingData)?;
-        }
-        let inherits = session.inherits();
-        let command = session.child().map(|child| Pid(child.pid()));
-        let by_cpu = *session.target() == Target::System;
-        let trace = match (session.trace_unit(), session.events().first()) {
-            (Some(unit), Some(event)) => {
-                features.insert_words(Feature::AUXTRACE, &[0]);
-                trace::info(unit, event.attr.kind, by_cpu).map_err(RecordError::Thread)?
-            }
-            _ => Vec::new(),
-        };
-        let config = OutputConfig {
-            events,
-            write: WriteOptions {
-                compression: options.compression,
-                ..WriteOptions::default()
-            },
-            features,
-            notes: (session.degradations().iter())
-                .map(|step| ("degraded".to_owned(), step.to_string()))
-                .collect(),
-            layouts: Arc::clone(&layouts),
-            rotation: options.rotation.filter(|_| is_named),
-            command: command.filter(|_| inherits),
-            max_bytes: options.max_bytes,
-            embedding: options.embedding,
-            unwinds: unwinding.is_some(),
-            backlog,
-            unsorted: session.overwrites() || !rewriting.sums.is_empty(),
-            clock: session.clock(),
-            trace,
-            contexts: requests.as_ref().map_or_else(Vec::new, Requests::ids),
-            cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
-            names: options.names.clone(),
-            counts_idle: *session.target() == Target::System,
-        };
-        // As late as possible: if rprof is killed before it writes the header, the old file is
-        // intact.
-        let output = match is_named {
-            true => Some(RecordingFile::create(&path)?),
-            false => None,
-        };
-        let events = config.events.clone();
-        let sink = (options.output).open(output.as_ref(), events, &config.features, config.write);
-        let shared = output.as_ref().map(RecordingFile::share).transpose();
-        let (sink, shared) = match sink.and_then(|sink| Ok((sink, shared?))) {
-            Ok(both) => both,
-            Err(source) => {
-                discard(output);
-                return Err(Remains::Nothing.write_error(&path)(source));
-            }
-        };
-        let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
-        let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
-        merge.push(existing.into_batch());
-        let unwinds = unwinding.is_some();
-        let remote_drain = unwinds.then(|| session.remote_drain()).flatten();
-        if options.unwind {
-            // Drain fast to detect deep stacks early. Set it before the writer starts, to avoid a
-            // wake-up.
-            let now = rprof_sampler::monotonic_ns();
-            let until = now.saturating_add(FAST_DRAIN_AT_START);
-            session.fast_drain().request_until(until);
-        }
-        let writer = Writer {
-            batches: session.batches().clone(),
-            recycler: session.recycler(),
-            fast_drain: session.fast_drain().clone(),
-            remote_drain,
-            merge,
-            filter: session.inherited_event_filter(),
-            output: RotatingOutput::new(config, shared, sink, Arc::clone(&live)),
-            deferrals: DeferralQueue::new(Arc::clone(&layouts), session.cpus().len()),
-            layouts,
-            unwinding,
-            off_cpu,
-            memory,
-            allocations,
-            requests,
-            live: Arc::clone(&live),
-            traces: session.traces(),
-            pause: options.pause,
-            boost,
-            late: LATE_BATCHES * session.cpus().len(),
-            notify: options.notify,
-        };
-        let writer = std::thread::Builder::new()
-            .name("rprof-writer".into())
-            .spawn(move || {
-                rprof_sampler::prefer_this_thread();
-                writer.run()
-            });
-        let writer = match writer {
-            Ok(writer) => writer,
-            Err(error) => {
-                discard(output);
-                return Err(RecordError::Thread(error));
-            }
-        };
-        let mut counts = counts;
-        if let Some(counts) = &mut counts {
-            counts.start();
-        }
-        if session.is_enabled_from_start() && *session.target() != Target::Command {
-            live.begin(session.clock().now_ns());
-        }
-        let started = Instant::now();
-        let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
-        let delays = cpu_time::watch_delays(&session);
-        let run_delays = boundaries.is_some().then(|| run_delay::begin(&session));
-        if let Err(e) = session.start() {
-            drop(session);
-            // Without the session no more batches arrive, and the thread ends.
-            drop(writer.join());
-            discard(output);
-            return Err(e.into());
-        }
-        if let Some(output) = output {
-            output.settle();
-        }
-        if let Some(looks) = &looks {
-            let at_once = *session.target() != Target::Command;
-            Looks::start(looks, at_once).map_err(RecordError::Thread)?;
-        }
-        let pace = boundaries
-            .and_then(|boundaries| Pace::begin(&session, &boundaries, options.switch_budget));
-        Ok(Recording {
-            pace,
-            session,
-            writer: Some(writer),
-            live,
-            path,
-            remains,
-            started,
-            enabled: started,
-            counts,
-            accounts,
-            run_delays: run_delays.flatten(),
-            delays,
-            looks,
-            stopped: None,
-        })
     }
 
     /// Returns the degradations so far.
@@ -479,15 +231,7 @@ impl Recording {
         }
         let events = self.session.events();
         let sampled: Vec<_> = events.iter().filter(|e| e.role == Role::Samples).collect();
-        for (place, cpu) in counts.cpus.iter().enumerate() {
-            // All events of a CPU share its ring, so the first id stands for all.
-            let lost = cpu.events.iter().filter_map(EventCount::lost).sum();
-            let id = sampled.first().and_then(|e| e.ids.get(place));
-            (written.output)
-                .settle_lost(cpu.cpu, id.copied().unwrap_or(0), lost)
-                .map_err(&write)?;
-        }
-        (written.output).settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
+        settle_losses(&mut written.output, &sampled, &counts).map_err(&write)?;
         let total = written.output.total();
         let unfinished: Vec<i32> = written.output.unfinished().map(|pid| pid.0).collect();
         let cpu_time = cpu_time::measured(
@@ -544,22 +288,10 @@ impl Recording {
             summary.loss_advice = Some(LossAdvice::of(&self.session, lost_in_rings, all));
         }
         summary.limits.extend(&written.limits);
+        let is_rotated = written.output.config.rotation.is_some();
         let mut notes = total.notes();
-        notes.push(("late".into(), summary.late.to_string()));
-        notes.push(("duration.ns".into(), duration.as_nanos().to_string()));
-        notes.extend(
-            (summary.degradations.iter()).map(|step| ("degraded".into(), step.to_string())),
-        );
-        notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
-        notes.extend(summary.limits.notes());
-        notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
-        notes.extend(summary.memory.iter().flat_map(MemoryUse::notes));
-        notes.extend((summary.allocations.iter()).flat_map(|made| made.requests.notes()));
-        notes.extend(summary.run_delay.iter().flat_map(run_delay::notes));
+        notes.extend(notes_of(&summary, is_rotated));
         notes.extend(counted.into_iter().flatten());
-        if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {
-            notes.extend(time.notes());
-        }
         let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
@@ -586,8 +318,43 @@ impl Recording {
     }
 }
 
-fn discard(output: Option<RecordingFile>) {
-    if let Some(output) = output {
-        output.discard();
+/// Adds the losses that the kernel counted to those that records reported.
+fn settle_losses(
+    output: &mut RotatingOutput,
+    sampled: &[&EventIds],
+    counts: &FinalCounts,
+) -> io::Result<()> {
+    for (place, cpu) in counts.cpus.iter().enumerate() {
+        // All events of a CPU share its ring, so the first id stands for all.
+        let lost = cpu.events.iter().filter_map(EventCount::lost).sum();
+        let id = sampled.first().and_then(|event| event.ids.get(place));
+        output.settle_lost(cpu.cpu, id.copied().unwrap_or(0), lost)?;
     }
+    output.settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
+    Ok(())
+}
+
+/// Returns the notes of the last file. The CPU time belongs to the whole recording, so a file of a
+/// rotation has none.
+fn notes_of(summary: &Summary, is_rotated: bool) -> Vec<(String, String)> {
+    let mut notes = vec![
+        ("late".into(), summary.late.to_string()),
+        (
+            "duration.ns".into(),
+            summary.duration.as_nanos().to_string(),
+        ),
+    ];
+    let degradations = summary.degradations.iter();
+    notes.extend(degradations.map(|step| ("degraded".into(), step.to_string())));
+    notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
+    notes.extend(summary.limits.notes());
+    notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
+    notes.extend(summary.memory.iter().flat_map(MemoryUse::notes));
+    let allocations = summary.allocations.iter();
+    notes.extend(allocations.flat_map(|made| made.requests.notes()));
+    notes.extend(summary.run_delay.iter().flat_map(run_delay::notes));
+    if !is_rotated && let Some(time) = &summary.cpu_time {
+        notes.extend(time.notes());
+    }
+    notes
 }
