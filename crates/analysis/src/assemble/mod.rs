@@ -37,7 +37,7 @@ use crate::options::Options;
 use crate::requests::{RequestName, RequestTimes};
 use crate::sample_pass::aggregate_table::SampleGroups;
 use crate::sample_pass::compact_rows::BlockRows;
-use crate::sample_pass::results::WorkerResults;
+use crate::sample_pass::results::{WorkerResult, WorkerResults};
 use crate::sample_pass::stacks::Locations;
 use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
@@ -56,9 +56,6 @@ pub(crate) fn assemble(
     options: &Options,
 ) -> Profile {
     let WorkerResults { locations, parts } = parts;
-    let is_kernel: Vec<bool> = (locations.as_slice().iter())
-        .map(|location| matches!(location.region, CodeRegion::Kernel(_)))
-        .collect();
     let groups = parts.iter().flat_map(|part| part.resolved.contexts.all());
     let wakers = WakerFrames::add(groups, &index.timeline, &mut symbols);
     let frames = options.addresses.then(|| {
@@ -71,7 +68,9 @@ pub(crate) fn assemble(
         !options.leaves_only && parts.iter().any(|part| part.resolved.has_callchains);
     let known = AssembleInputs {
         symbols: &symbols,
-        is_kernel,
+        is_kernel: (locations.as_slice().iter())
+            .map(|location| matches!(location.region, CodeRegion::Kernel(_)))
+            .collect(),
         root_code: RootCode::new(index, symbolizer, locations.as_slice()),
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols, options.by_language),
@@ -88,43 +87,88 @@ pub(crate) fn assemble(
         one_by_one: options.columns || options.streams,
         events: index.events.len(),
     };
+    let shares = shares(&parts, &known);
+    let quality = quality(index, &symbols, &parts, &shares, options);
+    let events = events(index, &shares, options);
+    let time = parts.iter().filter_map(|part| part.resolved.time);
+    let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    let (contexts, rows): (Vec<SampleGroups>, Vec<Vec<BlockRows>>) = (parts.into_iter())
+        .map(|part| (part.resolved.contexts, part.resolved.compact_rows))
+        .unzip();
+
+    let mut merged = Merged {
+        builder: ProfileBuilder::new().source(index.data.path()),
+        threads: Threads {
+            index,
+            by_thread: options.by_thread,
+            requests: requests.as_ref().map_or(&[], RequestTimes::names),
+            is_named_by_request: options.by_request.is_some(),
+            known: FxHashMap::default(),
+        },
+        tables: Some(SymbolTables {
+            functions: symbols.functions,
+            objects: symbols.objects,
+            files: symbols.files,
+            frames,
+            tells_inlined: options.inlined && !options.addresses,
+            lists: Lists::default(),
+        }),
+        groups: Values::default(),
+        entries: Vec::new(),
+        by_key: FxHashMap::default(),
+        of_workers: Entries::default(),
+        awake: FxHashSet::default(),
+    };
+    merged.reserve(shares.iter().map(|share| share.groups.len()).sum());
+    for (share, contexts) in shares.into_iter().zip(contexts) {
+        merged.add(share, &contexts);
+    }
+    let mut builder = merged.finish(rows, events, options);
+    builder.set_time(time);
+    builder.set_wall_time(time.and_then(|time| wall_time(index, time)));
+    if options.columns || options.streams {
+        let gaps = (index.events.iter()).flat_map(|tally| tally.gaps_within(&options.filter));
+        builder.set_gaps(gaps.collect());
+    }
+    builder.set_callchains(has_callchains);
+    builder.set_leaves_only(options.leaves_only);
+    builder.set_request_key(options.by_request.as_ref().map(RequestKey::name));
+    builder.finish_with_quality(quality)
+}
+
+/// Maps the stacks of each worker, on a thread each. The result has the order of `parts`.
+fn shares(parts: &[WorkerResult], known: &AssembleInputs<'_>) -> Vec<WorkerStacks> {
     let shares = rprof_parallel::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
         while let Some(part) = queue.next() {
-            done.push((part, WorkerStacks::of(&parts[part], &known)));
+            done.push((part, WorkerStacks::of(&parts[part], known)));
         }
         done
     });
     let mut shares: Vec<(usize, WorkerStacks)> = shares.into_iter().flatten().collect();
-    // Sorted by worker, to match `contexts`.
     shares.sort_unstable_by_key(|(part, _)| *part);
-    let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
+    shares.into_iter().map(|(_, share)| share).collect()
+}
 
-    let quality = Quality {
+/// Counts what the recording lacks, and what the analysis could not resolve.
+fn quality(
+    index: &Index<'_>,
+    symbols: &Symbols,
+    parts: &[WorkerResult],
+    shares: &[WorkerStacks],
+    options: &Options,
+) -> Quality {
+    let of_function = samples_by_function(shares, symbols);
+    let notes = index.data.features().rprof_notes().unwrap_or_default();
+    let mut quality = Quality {
         lost: (index.events.iter())
-            .map(|e| e.lost_within(&options.filter))
+            .map(|tally| tally.lost_within(&options.filter))
             .fold(0, u64::saturating_add),
         recorded: match options.filter.is_by_sample() {
             true => parts.iter().map(|part| part.resolved.samples()).sum(),
-            false => {
-                let described = index.data.events().list();
-                let events = described.iter().zip(&index.events);
-                let is_sampled = |event: &str| event != request_context::EVENT;
-                (events.filter(|(event, _)| is_sampled(&event.name)))
-                    .fold(0, |sum, (_, tally)| tally.samples.saturating_add(sum))
-            }
+            false => recorded(index),
         },
-        throttled: (index.events.iter().map(|e| e.throttled)).fold(0, u64::saturating_add),
-        ..Quality::default()
-    };
-    let of_function = samples_by_function(&shares, &symbols);
-    let named = Quality::of_frames(&symbols.functions, &symbols.objects, &of_function);
-    let notes = index.data.features().rprof_notes().unwrap_or_default();
-    let mut quality = Quality {
-        stacks: quality.stacks,
-        lost: quality.lost,
-        recorded: quality.recorded,
-        throttled: quality.throttled,
+        throttled: (index.events.iter().map(|tally| tally.throttled)).fold(0, u64::saturating_add),
         damaged: index.damage.is_some()
             || index.unreadable + index.samples_of_unknown_events > 0
             || parts.iter().any(|part| part.resolved.faults.unreadable > 0)
@@ -137,10 +181,24 @@ pub(crate) fn assemble(
         hides_inlined: (symbols.hides_inlined.iter())
             .map(|id| symbols.objects[id.0 as usize].name.to_string())
             .collect(),
-        ..named
+        ..Quality::of_frames(&symbols.functions, &symbols.objects, &of_function)
     };
-    let events = index.data.events().list().iter().zip(&index.events);
-    let mut events: Vec<EventSummary> = events
+    for share in shares {
+        quality.stacks.add(&share.ends);
+    }
+    quality
+}
+
+/// Returns the number of samples of all events, without those that only name requests.
+fn recorded(index: &Index<'_>) -> u64 {
+    (index.data.events().list().iter().zip(&index.events))
+        .filter(|(event, _)| event.name != request_context::EVENT)
+        .fold(0, |sum, (_, tally)| tally.samples.saturating_add(sum))
+}
+
+fn events(index: &Index<'_>, shares: &[WorkerStacks], options: &Options) -> Vec<EventSummary> {
+    let described = index.data.events().list().iter().zip(&index.events);
+    let mut events: Vec<EventSummary> = described
         .map(|(event, tally)| EventSummary {
             name: event.name.clone(),
             unit: WeightUnit::of_event(&event.name),
@@ -148,104 +206,107 @@ pub(crate) fn assemble(
             ..EventSummary::default()
         })
         .collect();
-    for share in &shares {
-        quality.stacks.add(&share.ends);
+    for share in shares {
         for (event, amount) in events.iter_mut().zip(&share.events) {
             event.samples += amount.samples;
             event.weight = event.weight.saturating_add(amount.weight);
         }
     }
-    let time = parts.iter().filter_map(|part| part.resolved.time);
-    let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
-    let (contexts, rows): (Vec<SampleGroups>, Vec<Vec<BlockRows>>) = (parts.into_iter())
-        .map(|part| (part.resolved.contexts, part.resolved.compact_rows))
-        .unzip();
+    events
+}
 
-    let mut builder = ProfileBuilder::new().source(index.data.path());
-    let mut threads = Threads {
-        index,
-        by_thread: options.by_thread,
-        requests: requests.as_ref().map_or(&[], RequestTimes::names),
-        is_named_by_request: options.by_request.is_some(),
-        known: FxHashMap::default(),
-    };
-    let most = shares.iter().map(|s| s.groups.len()).sum();
-    let mut entries: Vec<AggregatedStack> = Vec::with_capacity(most);
-    let mut common: Values<SampleGroup> = Values::default();
-    // Index of each entry by its key in the profile's ids.
-    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
-    known.reserve(most);
-    let mut entries_of_workers = Entries::default();
-    // Entries of waits for a CPU after a wakeup.
-    let mut awake: FxHashSet<u32> = FxHashSet::default();
-    let mut tables = Some(SymbolTables {
-        functions: symbols.functions,
-        objects: symbols.objects,
-        files: symbols.files,
-        frames,
-        tells_inlined: options.inlined && !options.addresses,
-        lists: Lists::default(),
-    });
-    for (share, contexts) in shares.into_iter().zip(contexts) {
-        let lists = share.lists;
-        let ids: Vec<FrameListId> = match tables.take() {
-            // The profile takes the first worker's lists as they are.
-            Some(tables) => {
-                let count = lists.len() as u32;
-                builder.set_tables(SymbolTables { lists, ..tables });
-                (0..count).map(FrameListId).collect()
-            }
-            None => (0..lists.len() as u32)
-                .map(|list| builder.intern_frame_list(lists.get(list)))
-                .collect(),
-        };
+/// Aggregated stacks of all workers, in the ids of the profile.
+struct Merged<'a> {
+    builder: ProfileBuilder,
+    threads: Threads<'a>,
+    /// Tables for the profile, until the first worker's frame lists join them.
+    tables: Option<SymbolTables>,
+    groups: Values<SampleGroup>,
+    entries: Vec<AggregatedStack>,
+    /// Index of each entry.
+    by_key: FxHashMap<Key, usize>,
+    of_workers: Entries,
+    /// Entries of waits for a CPU after a wakeup.
+    awake: FxHashSet<u32>,
+}
+
+impl Merged<'_> {
+    fn reserve(&mut self, entries: usize) {
+        self.entries.reserve(entries);
+        self.by_key.reserve(entries);
+    }
+
+    /// Adds the stacks of a worker, whose keys count its own `contexts` and frame lists.
+    fn add(&mut self, share: WorkerStacks, contexts: &SampleGroups) {
+        let lists = self.take_lists(share.lists);
         let own = contexts.all().iter();
-        let contexts: Vec<u32> = own.map(|group| common.intern(*group)).collect();
+        let contexts: Vec<u32> = own.map(|group| self.groups.intern(*group)).collect();
         let profile_key = |key: Key| Key {
             context: contexts[key.context as usize],
-            outer: ids[key.outer as usize].0,
-            inner: ids[key.inner as usize].0,
+            outer: lists[key.outer as usize].0,
+            inner: lists[key.inner as usize].0,
         };
         for (key, amount) in share.groups {
-            let key = profile_key(key);
-            let at = *known.entry(key).or_insert_with(|| {
-                let group = *common.get(key.context);
-                if group.woken == WokenBy::Awake {
-                    awake.insert(entries.len() as u32);
-                }
-                entries.push(AggregatedStack {
-                    event: group.event as usize,
-                    thread: threads.id(&mut builder, group),
-                    stack: builder.push_stack(FrameListId(key.outer), FrameListId(key.inner)),
-                    samples: 0,
-                    weight: 0,
-                });
-                entries.len() - 1
-            });
-            let entry = &mut entries[at];
+            let at = self.entry(profile_key(key));
+            let entry = &mut self.entries[at];
             entry.samples += amount.samples;
             entry.weight = entry.weight.saturating_add(amount.weight);
         }
-        entries_of_workers.add(share.keys.into_iter().map(|key| {
-            let key = key?;
-            known.get(&profile_key(key)).map(|at| *at as u32)
+        self.of_workers.add(share.keys.into_iter().map(|key| {
+            let at = self.by_key.get(&profile_key(key?));
+            at.map(|at| *at as u32)
         }));
     }
-    if let Some(tables) = tables {
-        builder.set_tables(tables);
+
+    /// Returns the profile's ids of a worker's frame lists. The first worker's lists are taken as
+    /// they are.
+    fn take_lists(&mut self, lists: Lists<u32>) -> Vec<FrameListId> {
+        let all = 0..lists.len() as u32;
+        match self.tables.take() {
+            Some(tables) => {
+                self.builder.set_tables(SymbolTables { lists, ..tables });
+                all.map(FrameListId).collect()
+            }
+            None => all
+                .map(|list| self.builder.intern_frame_list(lists.get(list)))
+                .collect(),
+        }
     }
-    entries_of_workers.keep_samples(rows, (&entries, &awake), options, &mut builder);
-    builder.set_aggregated(entries, events);
-    builder.set_time(time);
-    builder.set_wall_time(time.and_then(|time| wall_time(index, time)));
-    if options.columns || options.streams {
-        let gaps = (index.events.iter()).flat_map(|tally| tally.gaps_within(&options.filter));
-        builder.set_gaps(gaps.collect());
+
+    /// Returns the index of an entry, which is added if it is new.
+    fn entry(&mut self, key: Key) -> usize {
+        *self.by_key.entry(key).or_insert_with(|| {
+            let group = *self.groups.get(key.context);
+            if group.woken == WokenBy::Awake {
+                self.awake.insert(self.entries.len() as u32);
+            }
+            let (outer, inner) = (FrameListId(key.outer), FrameListId(key.inner));
+            self.entries.push(AggregatedStack {
+                event: group.event as usize,
+                thread: self.threads.id(&mut self.builder, group),
+                stack: self.builder.push_stack(outer, inner),
+                samples: 0,
+                weight: 0,
+            });
+            self.entries.len() - 1
+        })
     }
-    builder.set_callchains(has_callchains);
-    builder.set_leaves_only(options.leaves_only);
-    builder.set_request_key(options.by_request.as_ref().map(RequestKey::name));
-    builder.finish_with_quality(quality)
+
+    /// Returns the builder with tables, single samples and entries.
+    fn finish(
+        mut self,
+        rows: Vec<Vec<BlockRows>>,
+        events: Vec<EventSummary>,
+        options: &Options,
+    ) -> ProfileBuilder {
+        if let Some(tables) = self.tables.take() {
+            self.builder.set_tables(tables);
+        }
+        let found = (&self.entries[..], &self.awake);
+        (self.of_workers).keep_samples(rows, found, options, &mut self.builder);
+        self.builder.set_aggregated(self.entries, events);
+        self.builder
+    }
 }
 
 /// Converts times of the recording's clock to nanoseconds since 1970, if the recording has a

@@ -1,8 +1,8 @@
 //! Worker of pass two: reads and aggregates the samples of its blocks.
 
-use rprof_perfdata::Block;
+use rprof_perfdata::{Block, Event};
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
-use rprof_records::{Endian, Misc, RawRecord, RecordType, Sample, WaitEnd};
+use rprof_records::{Attr, Endian, Misc, RawRecord, RecordType, Sample, WaitEnd};
 
 use crate::caches::CacheStats;
 use crate::caches::canonical::FunctionCanonicalizer;
@@ -14,7 +14,7 @@ use crate::latency::{self, LatencyOptions, LatencyWeights, Share, WaitMoment};
 use crate::options::{PassOptions, SampleRows};
 use crate::requests::RequestTimes;
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
-use crate::sample_pass::branch_stack::has_branch_calls;
+use crate::sample_pass::branch_stack::{self, has_branch_calls};
 use crate::sample_pass::compact_rows::{CompactRow, RowsOfBlock};
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::{FixedLayoutParser, default_weight};
@@ -76,6 +76,24 @@ struct SampleContext {
     thread_state: u32,
     woken: WokenBy,
     request: u32,
+}
+
+/// A sample that the filter accepts.
+struct Accepted<'s, 'b> {
+    sample: &'s Sample<'b>,
+    context: SampleContext,
+    /// Time of the snapshot for memory over time, otherwise of the sample.
+    shown_time: Option<u64>,
+    period: u64,
+    share: Share,
+    is_wait: bool,
+}
+
+impl Accepted<'_, '_> {
+    /// Returns the sample's address as its callchain.
+    fn leaf_alone(&self) -> Chain<'static> {
+        Chain::of_address(self.sample.ip().unwrap_or(0), self.is_wait)
+    }
 }
 
 /// Returns the waker of a wait, by name.
@@ -189,6 +207,43 @@ impl<'a> Worker<'a> {
             return;
         };
         self.out.faults.inconsistent += u64::from(!sample.is_consistent());
+        let Some(mut accepted) = self.accept(&sample, described, record.misc) else {
+            return;
+        };
+        let recorded;
+        (recorded, accepted.context.end) =
+            self.recorded(&sample, record.misc, described.layout.endian());
+        let attr = &described.attr;
+        let is_plain = members.is_none()
+            && shared.pass.rows != SampleRows::Whole
+            && !has_branch_calls(attr)
+            && !(shared.unwinding.is_some() && has_dumps(attr));
+        if is_plain {
+            self.out.has_callchains |= sample.callchain().is_some();
+            let chain = recorded.unwrap_or(accepted.leaf_alone());
+            let weight = self.weight(event, accepted.share, accepted.period);
+            let one = self.pending_sample(chain, &accepted.context, event as u32, weight);
+            let row = CompactRow::new(accepted.shown_time, sample.cpu(), weight);
+            return self.enqueue(one, row, pending);
+        }
+        let own = [MemberDelta {
+            event: event as u32,
+            period: accepted.period,
+        }];
+        let members = members.unwrap_or(&own).iter();
+        let wanted = members.filter(|member| wants(member.event as usize));
+        self.count_members(accepted, recorded, attr, position, wanted);
+    }
+
+    /// Returns a sample with its context, if the filter accepts it.
+    fn accept<'s, 'b>(
+        &mut self,
+        sample: &'s Sample<'b>,
+        described: &Event,
+        misc: Misc,
+    ) -> Option<Accepted<'s, 'b>> {
+        let shared = self.shared;
+        let index = shared.index;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(u64::MAX);
         let (thread_state, moment) = (self.thread_states).state_at(
@@ -216,131 +271,110 @@ impl<'a> Worker<'a> {
                 comm: name,
             };
             if !shared.filter.wants_origin(&origin) {
-                return;
+                return None;
             }
         }
-        let attr = &described.attr;
-        let period = sample.period().unwrap_or_else(|| default_weight(described));
-
-        let endian = described.layout.endian();
-        let is_wait = described.name == WAITS;
         let request = match shared.requests {
             None => 0,
-            Some(requests) => match requests.of_sample(tid, sample.time(), sample.ip()) {
-                Some(request) => request,
-                None => return,
-            },
+            Some(requests) => requests.of_sample(tid, sample.time(), sample.ip())?,
         };
+        let period = sample.period().unwrap_or_else(|| default_weight(described));
+        let is_wait = described.name == WAITS;
         self.at_time(shown_time, if is_wait { period } else { 0 });
-        let is_awake = || sample.addr().map(WaitEnd::from_addr) == Some(WaitEnd::Awake);
-        let wait = is_wait.then(|| WaitMoment {
-            length: period,
-            is_awake: is_awake(),
-        });
-        let time_of_sample = sample.time();
-        let Some(share) = self.latency.share(latency::Moment {
+        let wait_end = (sample.addr().filter(|_| is_wait)).map(WaitEnd::from_addr);
+        let share = self.latency.share(latency::Moment {
             pid,
             tid,
-            time: time_of_sample,
-            wait,
-        }) else {
-            return;
-        };
-        let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
-        let woken = match sample
-            .addr()
-            .filter(|_| is_wait && !shared.pass.leaves_only)
-        {
-            Some(addr) => woken_by(WaitEnd::from_addr(addr), &index.timeline, time),
+            time: sample.time(),
+            wait: is_wait.then(|| WaitMoment {
+                length: period,
+                is_awake: wait_end == Some(WaitEnd::Awake),
+            }),
+        })?;
+        let woken = match wait_end.filter(|_| !shared.pass.leaves_only) {
+            Some(end) => woken_by(end, &index.timeline, time),
             None => WokenBy::Unknown,
         };
-        let (recorded, recorded_end) = self.recorded(&sample, record.misc, endian);
-        let is_whole = shared.pass.rows == SampleRows::Whole;
-        let is_plain = members.is_none() && !is_whole && !has_branch_calls(attr);
-        if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
-            self.out.has_callchains |= sample.callchain().is_some();
-            let chain = recorded.unwrap_or(of_address());
-            let context_of_sample = SampleContext {
+        Some(Accepted {
+            sample,
+            context: SampleContext {
                 moment,
                 pid,
                 tid,
-                misc: record.misc,
-                end: recorded_end,
+                misc,
+                end: self.recorded_end(misc),
                 time,
                 thread_state,
                 woken,
                 request,
-            };
-            let weight = self.weight(event, share, period);
-            let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
-            let row = CompactRow::new(shown_time, sample.cpu(), weight);
-            return self.enqueue(one, row, pending);
-        }
+            },
+            shown_time,
+            period,
+            share,
+            is_wait,
+        })
+    }
 
+    /// Aggregates the `members` of a group read, or the one event of a sample, with a stack that is
+    /// unwound from the sample's dump or taken from its branches, else recorded.
+    fn count_members<'m>(
+        &mut self,
+        mut accepted: Accepted<'_, '_>,
+        recorded: Option<Chain<'_>>,
+        attr: &Attr,
+        position: RecordPosition,
+        members: impl Iterator<Item = &'m MemberDelta>,
+    ) {
+        let shared = self.shared;
+        let sample = accepted.sample;
         let has_chain = recorded.is_some();
         // Moved out of `self`, because the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
             (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
+                let moment = &accepted.context.moment;
                 let space = moment.space.unwrap_or(SpaceId(u32::MAX));
                 let state = moment.user.unwrap_or(MapState { space, epoch: 0 });
-                let map = index.timeline.view(space, time);
-                stacks.unwind(unwinding, &sample, attr, (map, state))
+                let map = (shared.index.timeline).view(space, accepted.context.time);
+                stacks.unwind(unwinding, sample, attr, (map, state))
             }
             _ => None,
         };
+        self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
         let from_branches;
-        let (chain, end) = match unwound {
-            Some((words, end)) => (Chain::Words(words), end),
+        let chain = match unwound {
+            Some((words, end)) => {
+                accepted.context.end = end;
+                Chain::Words(words)
+            }
             None => {
-                from_branches = crate::sample_pass::branch_stack::chain(&sample, attr);
-                let chain = match (&from_branches, recorded) {
+                from_branches = branch_stack::chain(sample, attr);
+                match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
                     (None, Some(chain)) => chain,
-                    (None, None) => of_address(),
-                };
-                (chain, recorded_end)
+                    (None, None) => accepted.leaf_alone(),
+                }
             }
         };
-        self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
-        let context_of_sample = SampleContext {
-            moment,
-            pid,
-            tid,
-            misc: record.misc,
-            end,
-            time,
-            thread_state,
-            woken,
-            request,
-        };
-        let mut row = is_whole.then(|| SampleRow {
+        let mut row = (shared.pass.rows == SampleRows::Whole).then(|| SampleRow {
             time: sample.time().unwrap_or(0),
             position,
             group: SampleGroup::default(),
             cpu: sample.cpu(),
-            period,
+            period: accepted.period,
             ip: sample.ip().unwrap_or(0),
             has_chain,
         });
-        let own = [MemberDelta {
-            event: event as u32,
-            period,
-        }];
-        for member in members
-            .unwrap_or(&own)
-            .iter()
-            .filter(|m| wants(m.event as usize))
-        {
-            let weight = self.weight(member.event as usize, share, member.period);
-            let one = self.pending_sample(chain.clone(), &context_of_sample, member.event, weight);
+        for member in members {
+            let weight = self.weight(member.event as usize, accepted.share, member.period);
+            let one = self.pending_sample(chain.clone(), &accepted.context, member.event, weight);
             let (key, id) = self.aggregator.count_one(one);
             if let Some(row) = &mut row {
                 (row.group, row.period) = (self.aggregator.group(key), member.period);
                 self.out.rows.push(*row);
             }
             if shared.pass.rows == SampleRows::Compact {
-                let row = CompactRow::new(shown_time, sample.cpu(), weight);
+                let row = CompactRow::new(accepted.shown_time, sample.cpu(), weight);
                 self.rows.push_counted(row, id);
             }
         }
