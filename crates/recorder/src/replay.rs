@@ -10,9 +10,9 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use rprof_jit::InterpretedNames;
 use rprof_perfdata::{FeatureSections, WriteOptions};
-use rprof_records::{Endian, SampleLayout};
+use rprof_records::Endian;
 use rprof_sampler::{
-    Batch, Boosted, Clock, EventIds, FastDrain, InheritedEventFilter, LateBoost, Recycler, Role,
+    Batch, Boosted, Clock, EventIds, FastDrain, InheritedEventFilter, LateBoost, Recycler,
     StackBases, Traces,
 };
 
@@ -85,15 +85,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         clock,
         UNWIND_MEMORY,
     );
-    let layout = |role| {
-        let event = events.iter().find(|event| event.role == role);
-        let attr = event.map(|event| event.attr.clone()).unwrap_or_default();
-        SampleLayout::new(&attr, Endian::NATIVE)
-    };
-    let layouts = Arc::new(Layouts {
-        samples: layout(Role::Samples),
-        sideband: layout(Role::Sideband),
-    });
+    let layouts = Arc::new(Layouts::new(&events));
     let rewriting = Rewriting {
         unwinds: unwinding.is_some(),
         ..Rewriting::default()

@@ -1,7 +1,7 @@
 //! Layouts of the records in the two rings of a CPU.
 
 use rprof_records::{ProcessEvent, SampleLayout};
-use rprof_sampler::Stream;
+use rprof_sampler::{EventIds, Role, Stream};
 
 use super::merge::Released;
 
@@ -12,6 +12,14 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
+    /// Takes the layouts of the events' records.
+    pub(crate) fn new(events: &[EventIds]) -> Layouts {
+        Layouts {
+            samples: EventIds::layout(events, Role::Samples),
+            sideband: EventIds::layout(events, Role::Sideband),
+        }
+    }
+
     pub(crate) fn of(&self, stream: Stream) -> &SampleLayout {
         match stream {
             Stream::Samples => &self.samples,

@@ -13,8 +13,8 @@ use rprof_launch::Target;
 use rprof_output::RecordingFile;
 use rprof_perfdata::{Feature, FeatureSections, WriteOptions};
 use rprof_processes::Pid;
-use rprof_records::{AttrFlags, Endian, SampleLayout};
-use rprof_sampler::{Batch, Degradation, EventIds, LateBoost, Role, Session};
+use rprof_records::AttrFlags;
+use rprof_sampler::{Batch, Degradation, LateBoost, Role, Session};
 
 use super::Recording;
 use crate::allocations::{self, Allocations};
@@ -166,10 +166,7 @@ impl Stages {
             },
             records_wakers: (session.events().iter()).any(|event| event.role == Role::Wakeups),
         };
-        let layouts = Arc::new(Layouts {
-            samples: layout(session.events(), Role::Samples),
-            sideband: layout(session.events(), Role::Sideband),
-        });
+        let layouts = Arc::new(Layouts::new(session.events()));
         let off_cpu = OffCpu::of(session, rewriting, options.least_wait, &layouts, live);
         if rewriting.records_wakers && !off_cpu.as_ref().is_some_and(OffCpu::reads_wakeups) {
             session.add_degradation(Degradation::NoWakers {
@@ -322,13 +319,6 @@ impl Stages {
             }
         }
     }
-}
-
-/// Returns the layout of the first event with a role.
-fn layout(events: &[EventIds], role: Role) -> SampleLayout {
-    let event = events.iter().find(|event| event.role == role);
-    let attr = event.map(|event| event.attr.clone()).unwrap_or_default();
-    SampleLayout::new(&attr, Endian::NATIVE)
 }
 
 /// Opens an output: the file if it has a name, a handle of it for the writer, and the sink.

@@ -2,7 +2,7 @@
 
 use crate::trace_area::TraceArea;
 use rprof_perf_event::{BackwardRing, PerfFd, Ring};
-use rprof_records::Attr;
+use rprof_records::{Attr, Endian, SampleLayout};
 use std::sync::Arc;
 
 /// Purpose of an event's records.
@@ -35,6 +35,15 @@ pub struct EventIds {
     /// All ids of its records: of the first subject (the command, a thread, a control group) on
     /// each of [`Session::cpus`](crate::Session::cpus) with this event, then of the next subject.
     pub ids: Vec<u64>,
+}
+
+impl EventIds {
+    /// Returns the sample layout of the first event with a role; of an empty attr if there is none.
+    pub fn layout(events: &[EventIds], role: Role) -> SampleLayout {
+        let event = events.iter().find(|event| event.role == role);
+        let attr = event.map(|event| event.attr.clone()).unwrap_or_default();
+        SampleLayout::new(&attr, Endian::NATIVE)
+    }
 }
 
 #[derive(Debug)]

@@ -6,7 +6,9 @@ use super::{Session, SessionError};
 use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{self, Contexts, Degradation, Opened, Plan, Probe, Role, Scope, Threads};
+use crate::open::{
+    self, Contexts, Degradation, EventIds, Opened, Plan, Probe, Role, Scope, Threads,
+};
 use crate::options::{Extras, SamplingOptions};
 use crate::target_only::TargetOnly;
 use rprof_events::{Event, Rate, cpus};
@@ -322,12 +324,8 @@ impl SessionBuilder {
             sets,
         } = opened;
         let overwritten = OverwrittenRings::new(overwritten);
-        let layout = |role| {
-            let of_role = events.iter().find(|event| event.role == role);
-            let attr = of_role.map(|event| event.attr.clone()).unwrap_or_default();
-            SampleLayout::new(&attr, Endian::NATIVE)
-        };
-        let (samples, sideband) = (layout(Role::Samples), layout(Role::Sideband));
+        let samples = EventIds::layout(&events, Role::Samples);
+        let sideband = EventIds::layout(&events, Role::Sideband);
         let excluded = self.options.exclude_self.then(std::process::id);
         let inherited_filter = InheritedEventFilter::new(
             samples.clone(),
