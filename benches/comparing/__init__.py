@@ -1,1 +1,0 @@
-"""Modules of benches/compare. Use only the standard library."""
