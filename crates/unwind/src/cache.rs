@@ -31,6 +31,8 @@ pub(crate) struct PlainRule {
     /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
     /// address, where its own frame pointer points.
     is_go: bool,
+    /// True if the code has moved the stack pointer, although the rule claims an empty frame.
+    pub(crate) is_doubtful: bool,
 }
 
 impl PlainRule {
@@ -67,6 +69,7 @@ impl PlainRule {
             return_address,
             saved,
             is_go: is_go && arch == Arch::X86_64,
+            is_doubtful: false,
         })
     }
 
@@ -81,7 +84,16 @@ impl PlainRule {
             return_address: -8,
             saved: [(0, 0); MAX_SAVED],
             is_go: true,
+            is_doubtful: false,
         })
+    }
+
+    /// Returns true if the return address is on top of the stack, as at the start of a function. For
+    /// x86.
+    pub(crate) fn has_no_frame(&self, arch: Arch) -> bool {
+        let is_bare = self.cfa_register == arch.sp()
+            && u64::try_from(self.cfa_offset) == Ok(arch.word_size());
+        is_bare && arch.is_x86() && !self.is_go
     }
 
     /// Equivalent to [`step::apply`] with the original rule.
@@ -235,6 +247,7 @@ mod tests {
             return_address: -8,
             saved: [(0, 0); MAX_SAVED],
             is_go: false,
+            is_doubtful: false,
         }
     }
 

@@ -8,14 +8,16 @@
 //! Indirect calls, procedure linkage tables and code without an image pass the check.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::branch::Branch;
+use crate::modules::read_code;
 use crate::simulate::{is_plt_jump, pushes_own_address};
-use crate::{Arch, Modules, UnwindTable, code};
+use crate::{Arch, Module, Modules, UnwindTable, code};
 
 /// Maximum number of cached answers of one kind.
 const MAX_CACHED: usize = 1 << 14;
@@ -25,6 +27,9 @@ const MAX_INSTRUCTIONS: usize = 1 << 16;
 
 /// Maximum number of functions that are followed from jump to jump.
 const MAX_FUNCTIONS: usize = 16;
+
+/// Maximum number of stretches of code that are kept for one function.
+const MAX_PATHS: usize = 256;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 256;
@@ -50,6 +55,16 @@ struct Exits {
     targets: Vec<u64>,
     /// True if a jump has an unknown target, or if not all of the code could be read.
     is_open: bool,
+    /// Code on all paths, ascending, where the bounds of functions are unknown. `None` elsewhere, and
+    /// if a path goes through a jump table.
+    paths: Option<Box<[Range<u64>]>>,
+}
+
+impl Exits {
+    /// Returns false if no path leads to this address.
+    fn may_lead_to(&self, avma: u64) -> bool {
+        (self.paths.as_deref()).is_none_or(|paths| paths.iter().any(|path| path.contains(&avma)))
+    }
 }
 
 impl CallEdges {
@@ -97,13 +112,13 @@ impl CallEdges {
             let is_same_image = image.is_some_and(|image| {
                 image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
             });
-            if table.is_plt(svma)
-                || (is_same_image && is_same_function(table, svma, below.wrapping_sub(bias)))
-            {
+            if table.is_plt(svma) {
                 return true;
             }
             let exits = self.exits(function, modules, (table, bias));
-            if exits.is_open {
+            let is_same =
+                is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
+            if exits.is_open || (is_same && exits.may_lead_to(below)) {
                 return true;
             }
             for exit in &exits.targets {
@@ -166,7 +181,7 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     };
     if table.arch() == Arch::Aarch64 {
         let call = return_address.checked_sub(4)?;
-        let word = word_at(call, modules)?;
+        let word = word_at(call, Some(module), modules)?;
         return Some(match Branch::decode(word, call) {
             Some(Branch::Call(target)) => target,
             _ => None,
@@ -174,59 +189,44 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     }
     let mut before = [0; code::LONGEST_CALL];
     let start = return_address.checked_sub(before.len() as u64)?;
-    let is_known = modules.code(start, &mut before) == before.len();
-    is_known.then(|| {
+    let len = read_code(Some(module), modules, start, &mut before);
+    (len == before.len()).then(|| {
         let distance = code::direct_call(&before)?;
         Some(return_address.wrapping_add_signed(distance.into()))
     })
 }
 
-fn word_at<P: Modules + ?Sized>(avma: u64, modules: &P) -> Option<u32> {
+fn word_at<P: Modules + ?Sized>(
+    avma: u64,
+    module: Option<Module<'_>>,
+    modules: &P,
+) -> Option<u32> {
     let mut bytes = [0; 4];
-    (modules.code(avma, &mut bytes) == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    let len = read_code(module, modules, avma, &mut bytes);
+    (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
 }
 
-/// Collects the jumps out of a function of AArch64. A jump to an address in a register is open: a
-/// jump table cannot be told from a tail call.
-fn find_aarch64_exits<P: Modules + ?Sized>(
-    function: u64,
-    modules: &P,
-    leaves: impl Fn(u64) -> bool,
-) -> Exits {
-    let mut exits = Exits::default();
-    let mut seen = FxHashSet::default();
-    let mut waiting = vec![function];
-    while let Some(mut ip) = waiting.pop() {
-        while seen.insert(ip) {
-            let Some(word) = word_at(ip, modules).filter(|_| seen.len() <= MAX_INSTRUCTIONS) else {
-                exits.is_open = true;
-                return exits;
-            };
-            let branch = Branch::decode(word, ip);
-            match branch {
-                Some(Branch::Jump(target) | Branch::Conditional(target)) => match leaves(target) {
-                    true => exits.targets.push(target),
-                    false => waiting.push(target),
-                },
-                Some(Branch::Indirect(_)) => exits.is_open = true,
-                Some(Branch::Call(_) | Branch::Return(_)) | None => {}
-            }
-            if !matches!(
-                branch,
-                None | Some(Branch::Call(_) | Branch::Conditional(_))
-            ) {
-                break;
-            }
-            ip = ip.wrapping_add(4);
-            // A function may end with a call that does not return.
-            if matches!(branch, Some(Branch::Call(_))) && leaves(ip) {
-                break;
-            }
-        }
-    }
-    exits.targets.sort_unstable();
-    exits.targets.dedup();
-    exits
+/// Destination of an instruction.
+enum Way {
+    /// The next instruction.
+    On,
+    /// The next instruction, if the call returns.
+    Call,
+    Jump(u64),
+    Conditional(u64),
+    /// An address in a register or in memory.
+    Table,
+    /// None: the function returns or fails.
+    End,
+}
+
+/// An instruction on a path through a function.
+struct Step {
+    way: Way,
+    /// Address of the next instruction.
+    next: u64,
+    /// True if the instruction may lead to an unknown address outside of the function.
+    is_open: bool,
 }
 
 /// Collects the jumps out of a function, on all paths from its start.
@@ -235,67 +235,133 @@ fn find_exits<P: Modules + ?Sized>(
     modules: &P,
     (table, bias): (&UnwindTable, u64),
 ) -> Exits {
-    let arch = table.arch();
     let leaves = |target: u64| {
         let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
         !is_same_function(table, start, target)
     };
-    if arch == Arch::Aarch64 {
-        return find_aarch64_exits(function, modules, leaves);
-    }
+    let has_bounds = table.function_start(function.wrapping_sub(bias)).is_some();
+    let module = Some(Module {
+        table: Some(table),
+        bias,
+    });
+    let mut piece = Piece::default();
+    let mut exits = match table.arch() {
+        Arch::Aarch64 => walk(function, leaves, |ip, _| {
+            Some(aarch64_step(ip, word_at(ip, module, modules)?))
+        }),
+        arch => walk(function, leaves, |ip, pushed| {
+            let instruction = piece.decode(arch, ip, module, modules);
+            *pushed = pushed_after(arch, &instruction, *pushed);
+            (!instruction.is_invalid()).then(|| x86_step(arch, &instruction, pushed))
+        }),
+    };
+    exits.paths.take_if(|paths| has_bounds || paths.len() > MAX_PATHS);
+    exits
+}
+
+/// Follows all paths from the start of a function. `step` decodes an instruction, and updates the size
+/// of the frame in bytes.
+fn walk(
+    function: u64,
+    leaves: impl Fn(u64) -> bool,
+    mut step: impl FnMut(u64, &mut i64) -> Option<Step>,
+) -> Exits {
     let mut exits = Exits::default();
     let mut seen = FxHashSet::default();
-    // Each with the size of the frame in bytes.
+    let mut paths = Vec::new();
+    let mut has_table = false;
+    // Each with the size of the frame.
     let mut waiting = vec![(function, 0_i64)];
-    let mut piece = Piece::default();
     while let Some((mut ip, mut pushed)) = waiting.pop() {
         while seen.insert(ip) {
-            let instruction = piece.decode(arch, ip, modules);
-            if instruction.is_invalid() || seen.len() > MAX_INSTRUCTIONS {
+            let step = step(ip, &mut pushed).filter(|_| seen.len() <= MAX_INSTRUCTIONS);
+            let Some(Step { way, next, is_open }) = step else {
                 exits.is_open = true;
                 return exits;
+            };
+            exits.is_open |= is_open;
+            has_table |= matches!(way, Way::Table);
+            paths.push(ip..next);
+            match way {
+                Way::Jump(target) | Way::Conditional(target) => match leaves(target) {
+                    true => exits.targets.push(target),
+                    false => waiting.push((target, pushed)),
+                },
+                Way::On | Way::Call | Way::Table | Way::End => {}
             }
-            pushed = pushed_after(arch, &instruction, pushed);
-            let target = instruction.near_branch_target();
-            let flow = instruction.flow_control();
-            match flow {
-                FlowControl::Next | FlowControl::IndirectCall => {}
-                FlowControl::Call if pushes_own_address(&instruction) => {
-                    pushed = pushed.saturating_add(arch.word_size() as i64);
-                }
-                FlowControl::Call => {
-                    // A retpoline returns to an address that it has written itself.
-                    let ahead = target.wrapping_sub(instruction.next_ip());
-                    exits.is_open |= ahead < MAX_RETPOLINE;
-                }
-                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
-                    if leaves(target) {
-                        exits.targets.push(target);
-                    } else {
-                        waiting.push((target, pushed));
-                    }
-                }
-                // With a frame on the stack it goes through a jump table.
-                FlowControl::IndirectBranch => {
-                    exits.is_open |= pushed <= 0 || is_plt_jump(arch, &instruction);
-                }
-                _ => {}
-            }
-            if !matches!(
-                flow,
-                FlowControl::Next
-                    | FlowControl::IndirectCall
-                    | FlowControl::Call
-                    | FlowControl::ConditionalBranch
-            ) {
+            let goes_on = match way {
+                Way::On | Way::Conditional(_) => true,
+                // A function may end with a call that does not return.
+                Way::Call => !leaves(next),
+                Way::Jump(_) | Way::Table | Way::End => false,
+            };
+            if !goes_on {
                 break;
             }
-            ip = instruction.next_ip();
+            ip = next;
         }
     }
     exits.targets.sort_unstable();
     exits.targets.dedup();
+    paths.sort_unstable_by_key(|path: &Range<u64>| path.start);
+    paths.dedup_by(|next, path| {
+        let goes_on = next.start == path.end;
+        if goes_on {
+            path.end = next.end;
+        }
+        goes_on
+    });
+    exits.paths = (!has_table).then(|| paths.into());
     exits
+}
+
+/// Decodes an instruction of AArch64. A jump to an address in a register is open: a jump table cannot
+/// be told from a tail call.
+fn aarch64_step(ip: u64, word: u32) -> Step {
+    let branch = Branch::decode(word, ip);
+    Step {
+        way: match branch {
+            None => Way::On,
+            Some(Branch::Call(_)) => Way::Call,
+            Some(Branch::Jump(target)) => Way::Jump(target),
+            Some(Branch::Conditional(target)) => Way::Conditional(target),
+            Some(Branch::Indirect(_)) => Way::Table,
+            Some(Branch::Return(_)) => Way::End,
+        },
+        next: ip.wrapping_add(4),
+        is_open: matches!(branch, Some(Branch::Indirect(_))),
+    }
+}
+
+/// Returns the step of an x86 instruction. `pushed` is the size of the frame behind it.
+fn x86_step(arch: Arch, instruction: &Instruction, pushed: &mut i64) -> Step {
+    let (target, next) = (instruction.near_branch_target(), instruction.next_ip());
+    let mut is_open = false;
+    let way = match instruction.flow_control() {
+        FlowControl::Next => Way::On,
+        // `int 0x80`, the system call of i386.
+        FlowControl::Interrupt if instruction.mnemonic() == Mnemonic::Int => Way::On,
+        FlowControl::Call if instruction.mnemonic() != Mnemonic::Call => Way::On,
+        FlowControl::Call if pushes_own_address(instruction) => {
+            *pushed = pushed.saturating_add(arch.word_size() as i64);
+            Way::On
+        }
+        FlowControl::Call => {
+            // A retpoline returns to an address that it has written itself.
+            is_open = target.wrapping_sub(next) < MAX_RETPOLINE;
+            Way::Call
+        }
+        FlowControl::IndirectCall => Way::Call,
+        FlowControl::ConditionalBranch => Way::Conditional(target),
+        FlowControl::UnconditionalBranch => Way::Jump(target),
+        FlowControl::IndirectBranch => {
+            // With a frame on the stack it goes through a jump table.
+            is_open = *pushed <= 0 || is_plt_jump(arch, instruction);
+            Way::Table
+        }
+        _ => Way::End,
+    };
+    Step { way, next, is_open }
 }
 
 /// Returns the size in bytes of the frame after an instruction; `pushed` is the size before it.
@@ -334,12 +400,18 @@ struct Piece {
 }
 
 impl Piece {
-    fn decode<P: Modules + ?Sized>(&mut self, arch: Arch, ip: u64, modules: &P) -> Instruction {
+    fn decode<P: Modules + ?Sized>(
+        &mut self,
+        arch: Arch,
+        ip: u64,
+        module: Option<Module<'_>>,
+        modules: &P,
+    ) -> Instruction {
         let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);
         if self.bytes.len().saturating_sub(within(self.start)) < MAX_INSTRUCTION {
             self.start = ip;
             self.bytes.resize(PIECE, 0);
-            let len = modules.code(ip, &mut self.bytes);
+            let len = read_code(module, modules, ip, &mut self.bytes);
             self.bytes.truncate(len);
         }
         let bytes = self.bytes.get(within(self.start)..).unwrap_or(&[]);

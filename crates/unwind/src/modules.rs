@@ -56,6 +56,28 @@ pub trait Modules {
     }
 }
 
+/// Copies code of a module: from the table's copy, or else from the process, which may have ended.
+/// Returns the number of bytes.
+pub(crate) fn read_code<P: Modules + ?Sized>(
+    module: Option<Module<'_>>,
+    modules: &P,
+    avma: u64,
+    into: &mut [u8],
+) -> usize {
+    let kept = module.and_then(|module| {
+        let svma = avma.wrapping_sub(module.bias);
+        module.table?.undescribed_code(svma)
+    });
+    let Some(kept) = kept else {
+        return modules.code(avma, into);
+    };
+    let len = kept.len().min(into.len());
+    if let (Some(into), Some(kept)) = (into.get_mut(..len), kept.get(..len)) {
+        into.copy_from_slice(kept);
+    }
+    len
+}
+
 impl<M: Modules + ?Sized> Modules for &M {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         (**self).find(avma)

@@ -215,7 +215,7 @@ impl Unwinder {
                 return Code::Plain(*rule);
             }
             let module = self.module_at(address, modules);
-            match module.and_then(|module| self.plain_rule(address, module)) {
+            match module.and_then(|module| self.plain_rule(address, module, modules)) {
                 Some(rule) => {
                     cache.insert(generation, address, rule);
                     Code::Plain(rule)
@@ -230,6 +230,21 @@ impl Unwinder {
         let mut switches = MAX_SWITCHES;
         loop {
             let stepped = match code {
+                Code::Plain(rule)
+                    if rule.is_doubtful
+                        || (frame.kind == FrameKind::Caller && rule.has_no_frame(self.arch)) =>
+                {
+                    let module = self.module_at(frame.lookup_address(), modules);
+                    self.where_rule_is_doubtful(
+                        rule,
+                        frame,
+                        module,
+                        &mut registers,
+                        memory,
+                        modules,
+                        blobs,
+                    )
+                }
                 Code::Plain(rule) => {
                     let sp = registers.sp();
                     match rule.apply(&mut registers, memory) {

@@ -25,6 +25,7 @@
 use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
+use crate::modules::read_code;
 use crate::runtimes::{beam, guile, luajit, sbcl};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
@@ -144,6 +145,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
                 return Outcome::Caller(called(address, slot), FoundBy::Code);
             }
             Exit::End => return Outcome::Root(Root::ExitFollows),
+            // The code of an image shows the slot. A frame pointer would skip the caller.
+            Exit::Unreadable(address) if keeps.is_some() => return Outcome::Unreadable(address),
             Exit::Unreadable(address) => unreadable = Some(address),
             Exit::Lost => {}
         }
@@ -444,7 +447,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends
     }
 
-    /// Returns true if the address is mapped and follows a call, as far as its code is readable.
+    /// Returns true if the address is mapped and follows a call. Generated code may be unreadable: its
+    /// process has ended.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;
@@ -452,9 +456,9 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(module) = self.modules.find(inside).filter(|m| m.runs_on(self.arch)) else {
             return false;
         };
-        let around = self.around(address, |avma, into| self.modules.code(avma, into));
-        match around.split_at_checked(BEFORE) {
-            None => true,
+        let read = |avma, into: &mut [u8]| read_code(Some(module), self.modules, avma, into);
+        match self.around(address, read).split_at_checked(BEFORE) {
+            None => module.table.is_none(),
             Some((before, behind)) if !self.arch.is_x86() => {
                 code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)
             }
@@ -472,18 +476,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'_, M, P> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
-        let kept = self.module.and_then(|module| {
-            let svma = avma.wrapping_sub(module.bias);
-            module.table?.undescribed_code(svma)
-        });
-        let Some(kept) = kept else {
-            return self.modules.code(avma, into);
-        };
-        let len = kept.len().min(into.len());
-        if let (Some(into), Some(kept)) = (into.get_mut(..len), kept.get(..len)) {
-            into.copy_from_slice(kept);
-        }
-        len
+        read_code(self.module, self.modules, avma, into)
     }
 
     fn is_described(&self, avma: u64) -> bool {
@@ -494,7 +487,9 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
     }
 
     fn is_return_address(&self, avma: u64) -> bool {
-        self.is_return(avma)
+        // Calls of generated code have no known targets.
+        let has_targets = self.module.is_some_and(|module| module.table.is_some());
+        self.is_return(avma) && (!has_targets || self.is_possible_caller(Some(avma)))
     }
 }
 

@@ -102,6 +102,16 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     {
                         return (Exit::End, PathEnd::Exit);
                     }
+                    // A function may end with a call that does not return.
+                    if instruction.mnemonic() == Mnemonic::Call && text.is_described(path.ip) {
+                        log.ends_path();
+                        break;
+                    }
+                    continue;
+                }
+                // `int 0x80`, the system call of i386.
+                FlowControl::Interrupt if instruction.mnemonic() == Mnemonic::Int => {
+                    path.ip = instruction.next_ip();
                     continue;
                 }
                 FlowControl::ConditionalBranch => {

@@ -2,6 +2,7 @@
 
 use super::{Unwinder, cause};
 use crate::cache::PlainRule;
+use crate::hotspot::BlobCache;
 use crate::runtimes::sbcl;
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
@@ -12,18 +13,105 @@ use crate::{
     UnwindOutcome, UnwindTable, signal_context,
 };
 
+/// Maximum distance in bytes from the start of a function to code whose rule is checked.
+const MAX_LEAF: usize = 1024;
+
 impl Unwinder {
     /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
-    pub(super) fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
+    pub(super) fn plain_rule<P: Modules + ?Sized>(
+        &self,
+        address: u64,
+        module: Module<'_>,
+        modules: &P,
+    ) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
         if table.switch_at(svma.wrapping_add(1)).is_some() {
             return None;
         }
-        match table.find(svma) {
-            Found::Rule(rule) => PlainRule::new(rule, self.arch, table.is_go_code(svma)),
-            Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?),
-            Found::Bad => None,
+        let mut rule = match table.find(svma) {
+            Found::Rule(rule) => PlainRule::new(rule, self.arch, table.is_go_code(svma))?,
+            Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?)?,
+            Found::Bad => return None,
+        };
+        if rule.has_no_frame(self.arch)
+            && let Some(start) = table.function_start(svma)
+        {
+            let mut code = [0; MAX_LEAF];
+            let wanted = usize::try_from(svma - start).unwrap_or(0);
+            let code = code.get_mut(..wanted).unwrap_or(&mut []);
+            let len = modules.code(start.wrapping_add(module.bias), code);
+            rule.is_doubtful = simulate::uses_stack(self.arch, code.get(..len).unwrap_or(&[]));
+        }
+        Some(rule)
+    }
+
+    /// Returns the caller of a frame whose rule claims that it is empty, although its code moves the
+    /// stack pointer or calls: compilers describe functions without prologue (`naked`) so. The code
+    /// decides. If it is inconclusive, the call before the return address must lead to the frame.
+    #[cold]
+    pub(super) fn where_rule_is_doubtful<M, P>(
+        &self,
+        rule: PlainRule,
+        frame: Frame,
+        module: Option<Module<'_>>,
+        registers: &mut Registers,
+        memory: &M,
+        modules: &P,
+        blobs: &BlobCache,
+    ) -> Result<(Caller, FoundBy), UnwindOutcome>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let (address, sp) = (frame.address, registers.sp());
+        let context = self.context(frame, module, memory, modules, blobs);
+        if let Some(module) = module
+            && let Some(table) = module.table
+            && let Some(found) = self.by_described_code(&context, table, module.bias, registers)
+        {
+            return Ok(found);
+        }
+        let caller = rule.apply(registers, memory);
+        let caller =
+            caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
+        let is_caller = |to| to == 0 || context.is_caller(to);
+        if caller.return_address.is_none_or(is_caller) {
+            return Ok((caller, FoundBy::Cfi));
+        }
+        let root = context.root_at(address).map(UnwindOutcome::Complete);
+        Err(root.unwrap_or(UnwindOutcome::Truncated(TruncationReason::BadCfi { address })))
+    }
+
+    /// Simulates the rest of a function with call frame information.
+    fn by_described_code<M, P>(
+        &self,
+        context: &Context<'_, M, P>,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+    ) -> Option<(Caller, FoundBy)>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let code = DescribedCode {
+            context,
+            table,
+            bias,
+            start: table.function_start(context.address.wrapping_sub(bias))?,
+        };
+        let cache = (&self.simulations, context.modules.generation());
+        match simulate::simulate_to_return(registers, context.memory, &code, cache) {
+            Exit::Return { address, slot } => {
+                let caller = Caller {
+                    return_address: Some(address),
+                    slot,
+                    interrupted: false,
+                };
+                Some((caller, FoundBy::Code))
+            }
+            _ => None,
         }
     }
 
@@ -65,24 +153,7 @@ impl Unwinder {
                 (caller, FoundBy::Cfi)
             });
         }
-        let code = DescribedCode {
-            context,
-            table,
-            bias,
-            start: table.function_start(svma)?,
-        };
-        let cache = (&self.simulations, context.modules.generation());
-        match simulate::simulate_to_return(registers, context.memory, &code, cache) {
-            Exit::Return { address, slot } => {
-                let caller = Caller {
-                    return_address: Some(address),
-                    slot,
-                    interrupted: false,
-                };
-                Some((caller, FoundBy::Code))
-            }
-            _ => None,
-        }
+        self.by_described_code(context, table, bias, registers)
     }
 
     /// Returns the caller by call frame information, if the table covers the frame.

@@ -14,6 +14,9 @@ const RAISE: u64 = 0x1050;
 const BEHIND_RAISE: u64 = 0x1210;
 const BEHIND_THROWER: u64 = 0x1310;
 
+/// Return address behind a call of a function whose last instruction is a call that does not return.
+const BEHIND_ENDLESS: u64 = 0x1330;
+
 struct Process(UnwindTable);
 
 impl Modules for Process {
@@ -29,14 +32,21 @@ impl Modules for Process {
             let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
             (behind - 5, [0xe8, a, b, c, d])
         };
-        let calls = [call(BEHIND_RAISE, 0x1000), call(BEHIND_THROWER, 0x1400)];
+        let calls = [
+            call(BEHIND_RAISE, 0x1000),
+            call(BEHIND_THROWER, 0x1400),
+            call(BEHIND_ENDLESS, 0x1500),
+            call(0x1600, 0x1300),
+            // jmp rax: the next function leads anywhere.
+            (0x1600, [0xff, 0xe0, 0x90, 0x90, 0x90]),
+        ];
         for (at, byte) in (avma..).zip(into.iter_mut()) {
             let mut inside = calls.iter().filter_map(|(start, code)| {
                 let index = at.checked_sub(*start)?;
                 code.get(index as usize)
             });
-            // Functions end with `ret`.
-            let other = if at & 0xff == 0x80 { &0xc3 } else { &0x90 };
+            let is_end = at & 0xff == 0x80 && at != 0x1580;
+            let other = if is_end { &0xc3 } else { &0x90 };
             *byte = *inside.next().unwrap_or(other);
         }
         into.len()
@@ -48,11 +58,13 @@ fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
     // CFA is rbp + 16, rbp at CFA - 16, rdx at CFA - 24, rax at CFA - 32.
     let raise = [0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4];
     let with_frame = [0x0c, 6, 16, 0x86, 2];
-    let fdes: [(u64, u64, &[u8]); 4] = [
+    let fdes: [(u64, u64, &[u8]); 6] = [
         (0x1000, 0x100, &raise),
         (0x1200, 0x100, &with_frame),
         (0x1300, 0x100, &with_frame),
         (0x1400, 0x100, &[]),
+        (0x1500, 0x100, &[]),
+        (0x1600, 0x100, &[]),
     ];
     let section = eh_frame("", 16, &plain, &fdes);
     let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
@@ -87,9 +99,12 @@ fn an_overwritten_return_address_is_no_caller() {
     assert_eq!(unwound(BEHIND_RAISE).0, [RAISE, BEHIND_RAISE]);
     // The frame that handles the exception: its call leads to another function.
     let reason = TruncationReason::BadCfi { address: RAISE };
-    let (found, end) = unwound(BEHIND_THROWER);
-    assert_eq!(
-        (&found[..], end),
-        (&[RAISE][..], UnwindOutcome::Truncated(reason))
-    );
+    for return_address in [BEHIND_THROWER, BEHIND_ENDLESS] {
+        let (found, end) = unwound(return_address);
+        assert_eq!(
+            (&found[..], end),
+            (&[RAISE][..], UnwindOutcome::Truncated(reason)),
+            "{return_address:x}"
+        );
+    }
 }
