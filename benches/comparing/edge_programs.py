@@ -159,7 +159,7 @@ def write_inputs(folder):
     for name, text in inputs.items():
         with open(os.path.join(folder, name), "w") as out:
             out.write(text)
-    for name in ("callbacks.c", "realigned.c", "burn.h"):
+    for name in ("assembly.c", "callbacks.c", "realigned.c", "burn.h"):
         shutil.copy(os.path.join(FIXTURES, name), folder)
     sources.big_c(os.path.join(folder, "big.c"))
     seed = 1
@@ -242,6 +242,12 @@ PROGRAMS = [
             prepare="gcc -O2 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -o callbacks-fp callbacks.c"),
     Program("callbacks without CFI", "clang", "./callbacks-bare", tools="clang",
             prepare="clang -O2 -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -o callbacks-bare callbacks.c"),
+    Program("callbacks with split stacks", "gcc", "./callbacks-split", tools="gcc ld.gold",
+            prepare="gcc -O2 -fsplit-stack -fuse-ld=gold -o callbacks-split callbacks.c"),
+    Program("callbacks with thunks", "gcc", "./callbacks-thunks", tools="gcc",
+            prepare="gcc -O2 -fcf-protection=none -mindirect-branch=thunk -mfunction-return=thunk -fno-asynchronous-unwind-tables "
+                    "-o callbacks-thunks callbacks.c"),
+    Program("assembly", "gcc", "./assembly", tools="gcc", prepare="gcc -O2 -fomit-frame-pointer -o assembly assembly.c"),
     Program("realigned", "gcc", "./realigned", tools="gcc", prepare="gcc -O2 -o realigned realigned.c"),
     Program("exceptions", "g++", "./exceptions", tools="g++", prepare="g++ -O2 -o exceptions exceptions.cc"),
     Program("exceptions of clang", "clang", "./exceptions-clang", tools="clang++", prepare="clang++ -O2 -o exceptions-clang exceptions.cc"),

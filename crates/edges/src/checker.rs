@@ -289,6 +289,9 @@ impl Checker {
     /// Returns the reason why a pair is possible although no call explains it.
     fn explain(&mut self, callee: Frame, caller: Frame) -> Option<Verdict> {
         let at = caller.image?;
+        if self.is_split(callee) || self.is_split(caller) {
+            return Some(Verdict::Switched);
+        }
         if self.image(at).is_root(caller.address) || self.is_context(at, caller.address) {
             return Some(Verdict::Root);
         }
@@ -305,6 +308,13 @@ impl Checker {
         let piece = code.image.piece(lookup)?;
         let switch = code.exits(piece).switches_stack?;
         (callee.is_exact && switch <= lookup).then_some(Verdict::Switched)
+    }
+
+    /// Returns true for `__morestack`, which a function calls to continue on another stack. Its call frame
+    /// information leads to the caller of that function.
+    fn is_split(&self, frame: Frame) -> bool {
+        let symbol = (frame.image).and_then(|at| self.image(at).symbol(frame.lookup()));
+        symbol.is_some_and(|(name, _)| name == "__morestack")
     }
 
     /// Returns true for the start of a function that begins with a load of the stack pointer:

@@ -116,8 +116,7 @@ impl CallEdges {
                 return true;
             }
             let exits = self.exits(function, modules, (table, bias));
-            let is_same =
-                is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
+            let is_same = is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
             if exits.is_open || (is_same && exits.may_lead_to(below)) {
                 return true;
             }
@@ -181,7 +180,7 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     };
     if table.arch() == Arch::Aarch64 {
         let call = return_address.checked_sub(4)?;
-        let word = word_at(call, Some(module), modules)?;
+        let word = word_at(call, module, modules)?;
         return Some(match Branch::decode(word, call) {
             Some(Branch::Call(target)) => target,
             _ => None,
@@ -189,18 +188,14 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     }
     let mut before = [0; code::LONGEST_CALL];
     let start = return_address.checked_sub(before.len() as u64)?;
-    let len = read_code(Some(module), modules, start, &mut before);
+    let len = read_code(module, modules, start, &mut before);
     (len == before.len()).then(|| {
         let distance = code::direct_call(&before)?;
         Some(return_address.wrapping_add_signed(distance.into()))
     })
 }
 
-fn word_at<P: Modules + ?Sized>(
-    avma: u64,
-    module: Option<Module<'_>>,
-    modules: &P,
-) -> Option<u32> {
+fn word_at<P: Modules + ?Sized>(avma: u64, module: Module<'_>, modules: &P) -> Option<u32> {
     let mut bytes = [0; 4];
     let len = read_code(module, modules, avma, &mut bytes);
     (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
@@ -240,10 +235,10 @@ fn find_exits<P: Modules + ?Sized>(
         !is_same_function(table, start, target)
     };
     let has_bounds = table.function_start(function.wrapping_sub(bias)).is_some();
-    let module = Some(Module {
+    let module = Module {
         table: Some(table),
         bias,
-    });
+    };
     let mut piece = Piece::default();
     let mut exits = match table.arch() {
         Arch::Aarch64 => walk(function, leaves, |ip, _| {
@@ -255,7 +250,9 @@ fn find_exits<P: Modules + ?Sized>(
             (!instruction.is_invalid()).then(|| x86_step(arch, &instruction, pushed))
         }),
     };
-    exits.paths.take_if(|paths| has_bounds || paths.len() > MAX_PATHS);
+    exits
+        .paths
+        .take_if(|paths| has_bounds || paths.len() > MAX_PATHS);
     exits
 }
 
@@ -404,7 +401,7 @@ impl Piece {
         &mut self,
         arch: Arch,
         ip: u64,
-        module: Option<Module<'_>>,
+        module: Module<'_>,
         modules: &P,
     ) -> Instruction {
         let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);

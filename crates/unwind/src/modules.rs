@@ -13,7 +13,12 @@ pub struct Module<'a> {
     pub bias: u64,
 }
 
-impl Module<'_> {
+impl<'a> Module<'a> {
+    /// Returns the table's copy of code without call frame information, from an AVMA on.
+    pub(crate) fn kept_code(&self, avma: u64) -> Option<&'a [u8]> {
+        self.table?.undescribed_code(avma.wrapping_sub(self.bias))
+    }
+
     /// Returns false if the image is for another architecture. A process can have 32-bit and 64-bit
     /// code, but no stack leads from one to the other.
     pub(crate) fn runs_on(&self, arch: Arch) -> bool {
@@ -28,7 +33,7 @@ pub trait Modules {
     fn find(&self, avma: u64) -> Option<Module<'_>>;
 
     /// Copies code bytes at `avma` and returns their number: fewer if the mapping ends, 0 if
-    /// unknown. Used only for code without call frame information.
+    /// unknown. Used for code without call frame information, and to check callers.
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         let _ = (avma, into);
         0
@@ -56,24 +61,29 @@ pub trait Modules {
     }
 }
 
-/// Copies code of a module: from the table's copy, or else from the process, which may have ended.
-/// Returns the number of bytes.
+/// Copies code from the table's copy, or else from the process, which may have ended. Returns the
+/// number of bytes.
 pub(crate) fn read_code<P: Modules + ?Sized>(
-    module: Option<Module<'_>>,
+    module: Module<'_>,
     modules: &P,
     avma: u64,
     into: &mut [u8],
 ) -> usize {
-    let kept = module.and_then(|module| {
-        let svma = avma.wrapping_sub(module.bias);
-        module.table?.undescribed_code(svma)
-    });
-    let Some(kept) = kept else {
-        return modules.code(avma, into);
-    };
-    let len = kept.len().min(into.len());
-    if let (Some(into), Some(kept)) = (into.get_mut(..len), kept.get(..len)) {
-        into.copy_from_slice(kept);
+    let kept = module.kept_code(avma).unwrap_or_default();
+    if kept.len() < into.len() {
+        let len = modules.code(avma, into);
+        if len >= kept.len() {
+            return len;
+        }
+    }
+    copy(kept, into)
+}
+
+/// Copies as many bytes as there is room for. Returns their number.
+pub(crate) fn copy(bytes: &[u8], into: &mut [u8]) -> usize {
+    let len = bytes.len().min(into.len());
+    if let (Some(into), Some(bytes)) = (into.get_mut(..len), bytes.get(..len)) {
+        into.copy_from_slice(bytes);
     }
     len
 }

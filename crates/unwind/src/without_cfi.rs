@@ -11,7 +11,7 @@
 //!    [`runtimes`](crate::runtimes).
 //! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
 //!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
-//!    the register often still belongs to the caller.
+//!    the register often still belongs to the caller. In x86 images, the call must be direct.
 //! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
 //!    In sampled x86 frames only if the code ahead does not contradict it: in a prologue the
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
@@ -22,10 +22,10 @@
 //!
 //! The stack is never scanned for return addresses: it is full of stale ones.
 
-use crate::call_edges::CallEdges;
+use crate::call_edges::{CallEdges, call_target};
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::modules::read_code;
+use crate::modules::{copy, read_code};
 use crate::runtimes::{beam, guile, luajit, sbcl};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
@@ -345,7 +345,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
             Arch::X86_64 | Arch::X86 => self.return_on_top(registers, prologue)?,
         };
-        if !self.is_caller(address) {
+        // Any function may have been called through a pointer, and a stale address may be on top.
+        let is_proven = prologue
+            || !arch.is_x86()
+            || self.module.is_none_or(|module| module.table.is_none())
+            || call_target(address, self.modules).flatten().is_some();
+        if !is_proven || !self.is_caller(address) {
             return None;
         }
         registers.keep(arch.callee_saved());
@@ -447,8 +452,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends
     }
 
-    /// Returns true if the address is mapped and follows a call. Generated code may be unreadable: its
-    /// process has ended.
+    /// Returns true if the address is mapped and follows a call. Where code is unreadable, since its
+    /// process has ended: true for generated code, and on AArch64, whose code keeps frame records.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;
@@ -456,9 +461,9 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(module) = self.modules.find(inside).filter(|m| m.runs_on(self.arch)) else {
             return false;
         };
-        let read = |avma, into: &mut [u8]| read_code(Some(module), self.modules, avma, into);
+        let read = |avma, into: &mut [u8]| read_code(module, self.modules, avma, into);
         match self.around(address, read).split_at_checked(BEFORE) {
-            None => module.table.is_none(),
+            None => module.table.is_none() || !self.arch.is_x86(),
             Some((before, behind)) if !self.arch.is_x86() => {
                 code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)
             }
@@ -476,7 +481,11 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'_, M, P> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
-        read_code(self.module, self.modules, avma, into)
+        let kept = self.module.and_then(|module| module.kept_code(avma));
+        match kept {
+            Some(kept) => copy(kept, into),
+            None => self.modules.code(avma, into),
+        }
     }
 
     fn is_described(&self, avma: u64) -> bool {

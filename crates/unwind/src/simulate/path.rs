@@ -10,6 +10,11 @@ const MAX_WRITTEN: usize = 256;
 
 pub(super) const MAX_BRANCHES: usize = 64;
 
+/// Maximum number of entries of a jump table that are followed, and their distance in bytes. The
+/// length of a table is unknown.
+const MAX_ENTRIES: u64 = 16;
+const MAX_DISTANCE: u64 = 1 << 20;
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
     /// A return to `address`, read from `slot`. The registers are the caller's.
@@ -51,6 +56,19 @@ pub(crate) struct PathState {
     pub(super) has_called: bool,
     /// True while the frame pointer belongs to a callee: see [`PathState::makes_callees_frame`].
     pub(super) has_callees_frame: bool,
+    /// Entry of a jump table in a register.
+    pub(super) entry: Option<TableEntry>,
+}
+
+/// Any entry of a jump table.
+#[derive(Clone, Copy)]
+pub(super) struct TableEntry {
+    register: Option<u8>,
+    table: u64,
+    /// Size of an entry in bytes.
+    width: u64,
+    /// Address to which entries are relative, if the code has added it.
+    base: Option<u64>,
 }
 
 impl PathState {
@@ -65,6 +83,7 @@ impl PathState {
             constants: 0,
             has_called: false,
             has_callees_frame: false,
+            entry: None,
         }
     }
 
@@ -161,6 +180,100 @@ impl PathState {
         self.registers.get(register).filter(|_| is_known)
     }
 
+    /// Returns targets of a jump through a table whose address comes from the code alone, in the order
+    /// of the table: `jmp [rcx+rax*8]`, or `movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax`.
+    pub(super) fn table_targets<C: CodeSource>(
+        &self,
+        jump: &Instruction,
+        text: &C,
+    ) -> Option<Vec<u64>> {
+        let entry = match jump.op0_kind() {
+            OpKind::Memory => self.loaded_entry(jump, self.arch.word_size(), Some(0)),
+            _ => self.entry.filter(|entry| {
+                entry.register.is_some() && entry.register == self.number(jump.op0_register())
+            }),
+        };
+        let target = |number: u64| {
+            let TableEntry {
+                table, width, base, ..
+            } = entry?;
+            let mut bytes = [0; 8];
+            let bytes_of = bytes.get_mut(..usize::try_from(width).ok()?)?;
+            let at = table.wrapping_add(number * width);
+            let is_read = text.read(at, bytes_of) == bytes_of.len();
+            let word = u64::from_le_bytes(bytes);
+            let is_short = width < self.arch.word_size();
+            let word = if is_short {
+                i64::from(word as u32 as i32).cast_unsigned()
+            } else {
+                word
+            };
+            let target = self.arch.wrap(base?.wrapping_add(word));
+            let is_near = target.abs_diff(self.ip) < MAX_DISTANCE;
+            (is_read && is_near && !text.is_described(target)).then_some(target)
+        };
+        let targets: Vec<u64> = (0..MAX_ENTRIES).map_while(target).collect();
+        (!targets.is_empty()).then_some(targets)
+    }
+
+    /// Returns the entry that an instruction reads at an unknown index of a table.
+    fn loaded_entry(
+        &self,
+        instruction: &Instruction,
+        width: u64,
+        base: Option<u64>,
+    ) -> Option<TableEntry> {
+        let is_indexed = instruction.memory_index() != Register::None
+            && u64::from(instruction.memory_index_scale()) == width;
+        let known = |register| {
+            let register = self.number(register)?;
+            (self.registers.get(register)).filter(|_| self.constants >> register & 1 != 0)
+        };
+        let start = match instruction.memory_base() {
+            Register::None => Some(0),
+            register => known(register),
+        };
+        let table = start?.wrapping_add(instruction.memory_displacement64());
+        is_indexed.then_some(TableEntry {
+            register: None,
+            table: self.arch.wrap(table),
+            width,
+            base,
+        })
+    }
+
+    /// Returns the entry of a jump table that the first operand has after an instruction.
+    fn table_entry(&self, instruction: &Instruction, first: Option<u8>) -> Option<TableEntry> {
+        let entry = match (instruction.mnemonic(), instruction.op1_kind()) {
+            (Mnemonic::Mov, OpKind::Memory) => {
+                self.loaded_entry(instruction, self.arch.word_size(), Some(0))
+            }
+            (Mnemonic::Movsxd, OpKind::Memory) => self.loaded_entry(instruction, 4, None),
+            (Mnemonic::Add, OpKind::Register) => {
+                let second = self.number(instruction.op1_register());
+                let known = |register: Option<u8>| {
+                    let register = register?;
+                    (self.registers.get(register)).filter(|_| self.constants >> register & 1 != 0)
+                };
+                let relative = self.entry.filter(|entry| entry.base.is_none())?;
+                let base = match relative.register {
+                    register if register == first => known(second),
+                    register if register == second => known(first),
+                    _ => None,
+                };
+                base.map(|base| TableEntry {
+                    base: Some(base),
+                    ..relative
+                })
+            }
+            _ => None,
+        };
+        entry.map(|entry| TableEntry {
+            register: first,
+            ..entry
+        })
+    }
+
     /// Returns true if the result of an instruction comes from the code alone.
     fn is_constant(&self, instruction: &Instruction) -> bool {
         let is_known =
@@ -168,6 +281,7 @@ impl PathState {
         match (instruction.mnemonic(), instruction.op1_kind()) {
             (Mnemonic::Mov, OpKind::Register) => is_known(instruction.op1_register()),
             (Mnemonic::Mov, kind) => kind != OpKind::Memory,
+            (Mnemonic::Lea, _) if instruction.is_ip_rel_memory_operand() => true,
             (Mnemonic::Lea, _) => {
                 is_known(instruction.memory_base()) && instruction.memory_index() == Register::None
             }
@@ -269,6 +383,7 @@ impl PathState {
             Mnemonic::Call => {
                 self.forget_callees_frame();
                 self.has_called = true;
+                self.entry = None;
                 self.constants &= self.arch.callee_saved();
                 return true;
             }
@@ -324,6 +439,9 @@ impl PathState {
             (Mnemonic::Mov, OpKind::Memory) => self
                 .stack_address(instruction)
                 .and_then(|avma| self.read(avma, memory)),
+            (Mnemonic::Lea, _) if instruction.is_ip_rel_memory_operand() => {
+                Some(instruction.ip_rel_memory_address())
+            }
             (Mnemonic::Lea, _) => self.stack_address(instruction),
             (Mnemonic::Add | Mnemonic::Sub, _) => {
                 let value = first.and_then(|register| self.registers.get(register));
@@ -353,7 +471,11 @@ impl PathState {
         };
         let has_callees_frame = self.makes_callees_frame(instruction, memory);
         let is_constant = full && self.is_constant(instruction);
+        let entry = self.table_entry(instruction, first).filter(|_| full);
         if let Some(register) = first {
+            if entry.is_some() || self.entry.is_some_and(|old| old.register == first) {
+                self.entry = entry;
+            }
             self.assign(register, value.filter(|_| full));
             self.constants |= u64::from(is_constant) << register;
             self.has_callees_frame |= has_callees_frame;

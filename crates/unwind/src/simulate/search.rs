@@ -141,6 +141,23 @@ fn search<M: Memory + ?Sized, C: CodeSource>(
                     }
                     true
                 }
+                FlowControl::IndirectBranch
+                    if let Some(targets) = path.table_targets(&instruction, text) =>
+                {
+                    straight = 0;
+                    // The first entry is tried first: later ones may be beyond the table.
+                    for target in targets.into_iter().rev() {
+                        if waiting.len() < MAX_BRANCHES {
+                            waiting.push(PathState {
+                                ip: target,
+                                ..path.clone()
+                            });
+                            log.forks();
+                        }
+                    }
+                    log.ends_path();
+                    break;
+                }
                 FlowControl::IndirectBranch if path.has_changed_frame() => {
                     is_tail_jump = path.has_removed_frame(memory);
                     if !is_tail_jump {

@@ -73,14 +73,17 @@ impl Unwinder {
             return Ok(found);
         }
         let caller = rule.apply(registers, memory);
-        let caller =
-            caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
+        let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
         let is_caller = |to| to == 0 || context.is_caller(to);
         if caller.return_address.is_none_or(is_caller) {
             return Ok((caller, FoundBy::Cfi));
         }
         let root = context.root_at(address).map(UnwindOutcome::Complete);
-        Err(root.unwrap_or(UnwindOutcome::Truncated(TruncationReason::BadCfi { address })))
+        Err(
+            root.unwrap_or(UnwindOutcome::Truncated(TruncationReason::BadCfi {
+                address,
+            })),
+        )
     }
 
     /// Simulates the rest of a function with call frame information.
