@@ -25,6 +25,10 @@ const MAX_CACHED: usize = 1 << 14;
 /// Maximum number of instructions that are decoded to find the jumps out of one function.
 const MAX_INSTRUCTIONS: usize = 1 << 16;
 
+/// The same where the bounds of functions are unknown: a walk goes on through all functions that one
+/// jumps to.
+const MAX_UNBOUNDED: usize = 512;
+
 /// Maximum number of functions that are followed from jump to jump.
 const MAX_FUNCTIONS: usize = 16;
 
@@ -239,12 +243,17 @@ fn find_exits<P: Modules + ?Sized>(
         table: Some(table),
         bias,
     };
+    let limit = if has_bounds {
+        MAX_INSTRUCTIONS
+    } else {
+        MAX_UNBOUNDED
+    };
     let mut piece = Piece::default();
     let mut exits = match table.arch() {
-        Arch::Aarch64 => walk(function, leaves, |ip, _| {
+        Arch::Aarch64 => walk(function, limit, leaves, |ip, _| {
             Some(aarch64_step(ip, word_at(ip, module, modules)?))
         }),
-        arch => walk(function, leaves, |ip, pushed| {
+        arch => walk(function, limit, leaves, |ip, pushed| {
             let instruction = piece.decode(arch, ip, module, modules);
             *pushed = pushed_after(arch, &instruction, *pushed);
             (!instruction.is_invalid()).then(|| x86_step(arch, &instruction, pushed))
@@ -256,10 +265,11 @@ fn find_exits<P: Modules + ?Sized>(
     exits
 }
 
-/// Follows all paths from the start of a function. `step` decodes an instruction, and updates the size
+/// Follows all paths from the start of a function, up to `limit` instructions. `step` decodes an instruction, and updates the size
 /// of the frame in bytes.
 fn walk(
     function: u64,
+    limit: usize,
     leaves: impl Fn(u64) -> bool,
     mut step: impl FnMut(u64, &mut i64) -> Option<Step>,
 ) -> Exits {
@@ -271,7 +281,7 @@ fn walk(
     let mut waiting = vec![(function, 0_i64)];
     while let Some((mut ip, mut pushed)) = waiting.pop() {
         while seen.insert(ip) {
-            let step = step(ip, &mut pushed).filter(|_| seen.len() <= MAX_INSTRUCTIONS);
+            let step = step(ip, &mut pushed).filter(|_| seen.len() <= limit);
             let Some(Step { way, next, is_open }) = step else {
                 exits.is_open = true;
                 return exits;

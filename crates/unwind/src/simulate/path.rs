@@ -12,7 +12,7 @@ pub(super) const MAX_BRANCHES: usize = 64;
 
 /// Maximum number of entries of a jump table that are followed, and their distance in bytes. The
 /// length of a table is unknown.
-const MAX_ENTRIES: u64 = 16;
+const MAX_ENTRIES: u64 = 8;
 const MAX_DISTANCE: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy)]
