@@ -116,11 +116,12 @@ impl CallEdges {
             let is_same_image = image.is_some_and(|image| {
                 image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
             });
-            if table.is_plt(svma) {
+            let is_same = is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
+            let has_bounds = is_same && table.function_start(svma).is_some();
+            if table.is_plt(svma) || has_bounds {
                 return true;
             }
-            let exits = self.exits(function, modules, (table, bias));
-            let is_same = is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
+            let exits = self.exits(function, modules, (table, bias), is_same);
             if exits.is_open || (is_same && exits.may_lead_to(below)) {
                 return true;
             }
