@@ -49,7 +49,7 @@ const MAX_RETPOLINE: u64 = 32;
 pub(crate) struct CallEdges {
     /// By generation, return address and address below.
     edges: RefCell<FxHashMap<[u64; 3], bool>>,
-    /// By generation and address.
+    /// By generation and address. The highest bit of the address is set for short walks.
     exits: RefCell<FxHashMap<[u64; 2], Arc<Exits>>>,
 }
 
@@ -142,12 +142,14 @@ impl CallEdges {
         function: u64,
         modules: &P,
         image: (&UnwindTable, u64),
+        is_short: bool,
     ) -> Arc<Exits> {
-        let key = (modules.generation()).map(|generation| [generation, function]);
+        let key = function ^ (u64::from(is_short) << 63);
+        let key = (modules.generation()).map(|generation| [generation, key]);
         if let Some(known) = key.and_then(|key| self.exits.borrow().get(&key).cloned()) {
             return known;
         }
-        let exits = Arc::new(find_exits(function, modules, image));
+        let exits = Arc::new(find_exits(function, modules, image, is_short));
         if let Some(key) = key {
             insert(&self.exits, key, Arc::clone(&exits));
         }
@@ -229,25 +231,25 @@ struct Step {
     is_open: bool,
 }
 
-/// Collects the jumps out of a function, on all paths from its start.
+/// Collects the jumps out of a function, on all paths from its start. A short walk keeps its paths.
 fn find_exits<P: Modules + ?Sized>(
     function: u64,
     modules: &P,
     (table, bias): (&UnwindTable, u64),
+    is_short: bool,
 ) -> Exits {
     let leaves = |target: u64| {
         let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
         !is_same_function(table, start, target)
     };
-    let has_bounds = table.function_start(function.wrapping_sub(bias)).is_some();
     let module = Module {
         table: Some(table),
         bias,
     };
-    let limit = if has_bounds {
-        MAX_INSTRUCTIONS
-    } else {
+    let limit = if is_short {
         MAX_UNBOUNDED
+    } else {
+        MAX_INSTRUCTIONS
     };
     let mut piece = Piece::default();
     let mut exits = match table.arch() {
@@ -262,7 +264,7 @@ fn find_exits<P: Modules + ?Sized>(
     };
     exits
         .paths
-        .take_if(|paths| has_bounds || paths.len() > MAX_PATHS);
+        .take_if(|paths| !is_short || paths.len() > MAX_PATHS);
     exits
 }
 
