@@ -234,16 +234,7 @@ impl Unwinder {
                     if rule.is_doubtful
                         || (frame.kind == FrameKind::Caller && rule.has_no_frame(self.arch)) =>
                 {
-                    let module = self.module_at(frame.lookup_address(), modules);
-                    self.where_rule_is_doubtful(
-                        rule,
-                        frame,
-                        module,
-                        &mut registers,
-                        memory,
-                        modules,
-                        blobs,
-                    )
+                    self.where_rule_is_doubtful(rule, frame, &mut registers, memory, modules, blobs)
                 }
                 Code::Plain(rule) => {
                     let sp = registers.sp();

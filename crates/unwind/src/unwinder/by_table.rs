@@ -54,7 +54,6 @@ impl Unwinder {
         &self,
         rule: PlainRule,
         frame: Frame,
-        module: Option<Module<'_>>,
         registers: &mut Registers,
         memory: &M,
         modules: &P,
@@ -65,6 +64,7 @@ impl Unwinder {
         P: Modules + ?Sized,
     {
         let (address, sp) = (frame.address, registers.sp());
+        let module = self.module_at(frame.lookup_address(), modules);
         let context = self.context(frame, module, memory, modules, blobs);
         if let Some(module) = module
             && let Some(table) = module.table
