@@ -310,8 +310,8 @@ impl Checker {
         (callee.is_exact && switch <= lookup).then_some(Verdict::Switched)
     }
 
-    /// Returns true for `__morestack` and its variants, which a function calls to continue on another stack. Its call frame
-    /// information leads to the caller of that function.
+    /// Returns true for `__morestack` and its variants, which a function calls to continue on another
+    /// stack. Their call frame information leads to the caller of that function.
     fn is_split(&self, frame: Frame) -> bool {
         let symbol = (frame.image).and_then(|at| self.image(at).symbol(frame.lookup()));
         symbol.is_some_and(|(name, _)| name.starts_with("__morestack"))
