@@ -268,8 +268,8 @@ fn find_exits<P: Modules + ?Sized>(
     exits
 }
 
-/// Follows all paths from the start of a function, up to `limit` instructions. `step` decodes an instruction, and updates the size
-/// of the frame in bytes.
+/// Follows all paths from the start of a function, up to `limit` instructions. `step` decodes an
+/// instruction, and updates the size of the frame in bytes.
 fn walk(
     function: u64,
     limit: usize,
