@@ -57,7 +57,7 @@ pub use found::{
     UNPROVEN_CALLERS, Urgency,
 };
 pub use memory::{MemoryRead, ProcessMemory};
-pub use registry::runtimes_of;
+pub use registry::{runtimes_of, switches_stacks};
 pub use runtime::{Interpreter, Runtime, RuntimeImage};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};

@@ -64,4 +64,10 @@ pub trait ProcessMemory {
     fn time(&self) -> u64 {
         0
     }
+
+    /// Returns true if the last batches were reads of the process, and not of another one that got
+    /// its number. Results of a [`Watcher`](crate::Watcher) do not count without it.
+    fn is_confirmed(&self) -> bool {
+        true
+    }
 }

@@ -10,6 +10,8 @@ pub enum CodeKind {
     Image(u64),
     /// Memory without a file, such as code of a JIT compiler.
     Generated,
+    /// Code of a library that [switches](crate::switches_stacks) between stacks.
+    Switch,
     /// Other code.
     Other,
 }

@@ -18,6 +18,7 @@ pub trait Watcher: Debug + Send {
     /// Returns true once the interpreter has forgotten the thread.
     fn is_over(&self) -> bool;
 
-    /// Takes a look.
+    /// Takes a look. Keeps its results only if they are
+    /// [confirmed](ProcessMemory::is_confirmed).
     fn look(&mut self, memory: &mut dyn ProcessMemory);
 }

@@ -21,8 +21,10 @@ pub(super) const SETTLED: u64 = 250_000_000;
 /// Validity in nanoseconds of the last proof of a settled code object.
 const FRESH: u64 = 50_000_000;
 
-/// Nanoseconds for which an address without a code object is not read again.
+/// Nanoseconds for which an address without a code object is not read again. The time doubles with
+/// each such read up to the maximum: frames of returned functions leave many such addresses.
 const ABSENT: u64 = 20_000_000;
+const MAX_ABSENT: u64 = 640_000_000;
 
 /// Maximum number of references, which immortal objects have.
 const MAX_REFERENCES: u64 = u32::MAX as u64;
@@ -59,12 +61,20 @@ pub(super) struct Codes {
     shared: FxHashSet<u64>,
     /// Addresses of former code objects.
     reused: FxHashSet<u64>,
-    /// Addresses without a code object, by the time of the read.
-    absent: FxHashMap<u64, u64>,
+    absent: FxHashMap<u64, Absent>,
     /// Number of code objects read.
     count: u64,
     /// Time of the current sample.
     time: u64,
+}
+
+/// Address without a code object.
+#[derive(Clone, Copy, Debug)]
+struct Absent {
+    /// Time of the last read.
+    read: u64,
+    /// Nanoseconds until the next one.
+    wait: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,9 +161,9 @@ impl Codes {
     pub(super) fn reads(&self, codes: &[u64]) -> Vec<MemoryRead> {
         let is_due = |code: &u64| match self.known.get(code) {
             Some(known) => !known.is_proven(self.time),
-            None => self.absent.get(code).is_none_or(|read| {
+            None => self.absent.get(code).is_none_or(|absent| {
                 // A code object may have been made meanwhile.
-                self.time >= read.saturating_add(ABSENT)
+                self.time >= absent.read.saturating_add(absent.wait)
             }),
         };
         let mut due: Vec<u64> = codes.iter().copied().filter(is_due).collect();
@@ -243,7 +253,12 @@ impl Codes {
         if self.absent.len() >= MAX_CODES {
             self.absent.clear();
         }
-        self.absent.insert(address, read);
+        let absent = self.absent.entry(address).or_insert(Absent {
+            read,
+            wait: ABSENT / 2,
+        });
+        absent.read = absent.read.max(read);
+        absent.wait = (2 * absent.wait).min(MAX_ABSENT);
     }
 
     fn note_reused(&mut self, code: u64) {
@@ -341,6 +356,7 @@ impl Codes {
                 number: self.count,
             };
             self.count += 1;
+            self.absent.remove(code);
             self.known.insert(*code, known);
             self.ranges.insert(start, *code);
         }

@@ -6,7 +6,7 @@ use super::codes::TYPE;
 use super::current::EvalFrame;
 use super::layout::{FRAME_BYTES, FrameKind, Layout, TAGS};
 use super::looks::Part;
-use super::snapshot::{Snapshot, ranges};
+use super::snapshot::{PAGE, Snapshot, ranges};
 use crate::{MemoryRead, ProcessMemory};
 
 /// Maximum number of Python frames of one native frame.
@@ -164,40 +164,42 @@ impl Track {
         snapshot.u64(self.state.wrapping_add(self.layout.thread)) == Some(top)
     }
 
-    /// Reads the first steps to the current frame, as far as a snapshot has not got them.
-    pub(super) fn start(&self, snapshot: &mut Snapshot, memory: &mut dyn ProcessMemory) {
+    /// Reads the first steps to the current frame, as far as a snapshot has not got them. Returns
+    /// true if it made reads.
+    pub(super) fn start(&self, snapshot: &mut Snapshot, memory: &mut dyn ProcessMemory) -> bool {
         let state = self.state.wrapping_add(self.layout.thread);
-        if snapshot.u64(state).is_none() {
-            snapshot.read(vec![MemoryRead::new(state, 8)], memory);
-        }
         let Some(top) = snapshot.u64(state) else {
-            return;
+            return false;
         };
+        let mut has_read = false;
         if snapshot.bytes::<FRAME_BYTES>(top).is_none() {
             snapshot.read_near(top, memory);
+            has_read = true;
         }
         if let FrameKind::CFrames { current, .. } = self.layout.kind
             && let Some(frame) = snapshot.u64(top.wrapping_add(current))
             && snapshot.bytes::<FRAME_BYTES>(frame).is_none()
         {
             snapshot.read_near(frame, memory);
+            has_read = true;
         }
+        has_read
     }
 
-    /// Returns reads of the thread state, and of the frames of an earlier look with their
-    /// surroundings: most of them still run.
-    pub(super) fn reads_after(&self, segments: &[Segment]) -> Vec<MemoryRead> {
-        let state = self.state.wrapping_add(self.layout.thread);
+    /// Returns the addresses of frames, and of what links native frames: most of them still run in
+    /// the next look.
+    pub(super) fn places(&self, segments: &[Segment]) -> Vec<u64> {
         let frames = segments.iter().flat_map(|segment| &segment.frames);
         let frames = frames.map(|frame| frame.address);
         let linked = (segments.iter()).map(|segment| segment.part.native.wrapping_sub(self.below));
-        let around = |address: u64| {
-            let end = address.saturating_add(FRAME_BYTES as u64 + AROUND);
-            (address.saturating_sub(AROUND), end)
-        };
-        let places = linked.chain(frames).take(COMPARED).map(around).collect();
+        linked.chain(frames).take(COMPARED).collect()
+    }
+
+    /// Returns reads of the thread state, and of places with their surroundings.
+    pub(super) fn reads_at(&self, places: &[u64]) -> Vec<MemoryRead> {
+        let state = self.state.wrapping_add(self.layout.thread);
         let mut reads = vec![MemoryRead::new(state, 8)];
-        reads.extend(ranges(places));
+        reads.extend(ranges(places.iter().map(|place| near(*place)).collect()));
         reads
     }
 
@@ -280,6 +282,23 @@ impl Track {
         }
         segments
     }
+}
+
+/// Returns the range of a frame with its surroundings. Other pages may be unmapped, and an unreadable
+/// place ends a call for several reads.
+const fn near(address: u64) -> (u64, u64) {
+    let page = address - address % PAGE;
+    let (start, end) = (
+        address.saturating_sub(AROUND),
+        address.saturating_add(FRAME_BYTES as u64),
+    );
+    let further = end.saturating_add(AROUND);
+    let page_end = page.saturating_add(PAGE);
+    let further = if further < page_end { further } else { page_end };
+    (
+        if start > page { start } else { page },
+        if further > end { further } else { end },
+    )
 }
 
 /// Python frames from one address on, innermost first.

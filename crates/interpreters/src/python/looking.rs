@@ -10,38 +10,124 @@ use crate::{MemoryRead, ProcessMemory};
 /// Maximum duration of a read of frames that belong together.
 const MAX_DURATION: Duration = Duration::from_micros(100);
 
-/// Looks at the Python frames of a thread, with the places of the last look first: cheaper if this
-/// thread makes the reads. `None` if the watched thread moved.
-pub(super) fn look_directly(
-    track: &Track,
-    last: &[Segment],
-    memory: &mut dyn ProcessMemory,
-) -> Option<Look> {
-    let mut look = Look::default();
-    if !last.is_empty() {
-        look.snapshot.read(track.reads_after(last), memory);
+/// Result of a watcher's last look.
+#[derive(Debug, Default)]
+pub(super) struct LastLook {
+    position: [u64; 3],
+    segments: Vec<Segment>,
+}
+
+/// First reads of a watcher's look: the places of the last looks. The calling thread makes the reads.
+pub(super) struct FirstReads {
+    /// Position of the last look, read before all others.
+    position: Snapshot,
+    look: Look,
+    /// Position of this look.
+    start: [u64; 3],
+    has_read_more: bool,
+}
+
+impl FirstReads {
+    /// Reads these places.
+    pub(super) fn new(
+        track: &Track,
+        last: &LastLook,
+        places: &[u64],
+        memory: &mut dyn ProcessMemory,
+    ) -> Self {
+        let mut reads = match last.segments.is_empty() {
+            true => Vec::new(),
+            false => track.reads_of(&last.position),
+        };
+        let position = reads.len();
+        reads.extend(track.reads_at(places));
+        memory.read(&mut reads);
+        let rest = reads.split_off(position);
+        Self {
+            position: Snapshot::new(reads),
+            look: Look {
+                time: memory.time(),
+                snapshot: Snapshot::new(rest),
+                ..Look::default()
+            },
+            start: [0; 3],
+            has_read_more: false,
+        }
     }
-    track.start(&mut look.snapshot, memory);
-    look.time = look.snapshot.began()?;
-    let start = track.position(&look.snapshot)?;
-    look.segments = track.walk(&mut look.snapshot, |snapshot, address| {
-        snapshot.read_near(address, memory);
-    });
-    look.segments
-        .first()
-        .filter(|inner| !inner.frames.is_empty())?;
-    // Again, to detect changes. The position comes first: the frames above lie between two equal
-    // ones. Another function may have the address of the current frame meanwhile.
-    let mut reads = track.reads_of(&start);
-    let len = reads.len();
-    reads.extend(live::frame_reads(&look.segments));
-    memory.read(&mut reads);
-    let end = Duration::from_nanos(memory.time().saturating_sub(look.time)) + memory.duration();
-    let again = Snapshot::new(reads.split_off(len));
-    let position = Snapshot::new(reads);
-    let is_same = track.position(&position) == Some(start)
-        && live::has(&track.layout, &look.segments, &again);
-    (is_same && end <= MAX_DURATION).then_some(look)
+
+    /// Returns true if a place could be read.
+    pub(super) fn has(&self, place: u64) -> bool {
+        self.look.snapshot.u64(place).is_some()
+    }
+
+    /// Returns the time of the reads.
+    pub(super) const fn began(&self) -> u64 {
+        self.look.time
+    }
+
+    /// Follows the frames. `None` if the thread has moved.
+    pub(super) fn walk(
+        &mut self,
+        track: &Track,
+        memory: &mut dyn ProcessMemory,
+    ) -> Option<Vec<Segment>> {
+        let snapshot = &mut self.look.snapshot;
+        self.has_read_more = track.start(snapshot, memory);
+        self.start = track.position(snapshot)?;
+        let segments = track.walk(snapshot, |snapshot, address| {
+            self.has_read_more = true;
+            snapshot.read_near(address, memory);
+        });
+        segments.first().filter(|inner| !inner.frames.is_empty())?;
+        Some(segments)
+    }
+
+    /// Detects changes since the first reads, and reads these code objects. `None` if the thread has
+    /// moved.
+    pub(super) fn confirm(
+        self,
+        track: &Track,
+        segments: Vec<Segment>,
+        mut proofs: Vec<MemoryRead>,
+        last: &mut LastLook,
+        memory: &mut dyn ProcessMemory,
+    ) -> Option<Look> {
+        let Self { mut look, start, .. } = self;
+        // The thread has the frames of the last look, which were read between two equal positions.
+        let is_unchanged = !self.has_read_more
+            && start == last.position
+            && track.position(&self.position) == Some(start)
+            && segments == last.segments;
+        if is_unchanged {
+            if !proofs.is_empty() {
+                memory.read(&mut proofs);
+            }
+        } else {
+            // The position comes first: the frames above lie between two equal ones. Another
+            // function may have the address of the current frame meanwhile.
+            let mut reads = track.reads_of(&start);
+            let frames = reads.len();
+            reads.extend(live::frame_reads(&segments));
+            let further = reads.len();
+            reads.append(&mut proofs);
+            memory.read(&mut reads);
+            let end = memory.time().saturating_sub(look.time);
+            let end = Duration::from_nanos(end) + memory.duration();
+            proofs = reads.split_off(further);
+            let again = Snapshot::new(reads.split_off(frames));
+            let is_same = track.position(&Snapshot::new(reads)) == Some(start)
+                && live::has(&track.layout, &segments, &again);
+            if !is_same || end > MAX_DURATION {
+                return None;
+            }
+            last.position = start;
+            last.segments.clone_from(&segments);
+        }
+        look.segments = segments;
+        look.proofs = proofs;
+        look.proven = memory.time();
+        Some(look)
+    }
 }
 
 /// Looks at the Python frames of a thread. Makes further reads together with the first ones, at

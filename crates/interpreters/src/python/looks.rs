@@ -8,6 +8,9 @@
 //! 1. all callers of the place, if the looks at it agree;
 //! 2. one caller after the other, as long as the looks at each place agree;
 //! 3. the outer callers that all looks at the part of the stack had in common.
+//!
+//! A look with code objects that are not proven is no evidence for callers, but against others. Code
+//! that `exec` makes is seldom proven, and its functions have other callers at the same places.
 
 use rustc_hash::FxHashMap;
 
@@ -67,6 +70,10 @@ struct Seen {
     others: u32,
     /// Number of the last `callers` that all looks have in common.
     common: usize,
+    /// True once there was a look.
+    is_used: bool,
+    /// True once two looks differed.
+    is_doubtful: bool,
 }
 
 /// Caller of a place; `None` for the end of the part.
@@ -78,18 +85,20 @@ struct Edge {
 }
 
 impl Looks {
-    /// Adds a look: the callers of a place up to the end of its part, innermost first.
-    pub(super) fn observe(&mut self, place: Place, callers: &[Caller]) {
+    /// Adds a look: the callers of a place up to the end of its part, innermost first, and whether
+    /// all code objects are proven.
+    pub(super) fn observe(&mut self, place: Place, callers: &[Caller], is_proven: bool) {
         let seen = self.places.entry(place).or_default();
         if seen.same >= ENOUGH && seen.callers == callers {
             return;
         }
-        seen.add(callers);
-        self.parts.entry(place.part).or_default().add(callers);
+        seen.add(callers, is_proven);
+        let part = self.parts.entry(place.part).or_default();
+        part.add(callers, is_proven);
         let mut inner = place;
         let outer = callers.iter().copied().map(Some).chain([None]);
         for caller in outer.take(MAX_CALLERS) {
-            self.observe_edge(inner, caller);
+            self.observe_edge(inner, caller, is_proven);
             let Some(caller) = caller else {
                 break;
             };
@@ -101,7 +110,7 @@ impl Looks {
     /// Adds a look at a frame alone: whether it is without callers in its part.
     pub(super) fn observe_outermost(&mut self, place: Place, is_outermost: bool) {
         if is_outermost {
-            self.observe_edge(place, None);
+            self.observe_edge(place, None, true);
             self.limit();
         } else if let Some(edge) = self.edges.get_mut(&place)
             && edge.caller.is_none()
@@ -110,14 +119,14 @@ impl Looks {
         }
     }
 
-    fn observe_edge(&mut self, inner: Place, caller: Option<Caller>) {
+    fn observe_edge(&mut self, inner: Place, caller: Option<Caller>, is_proven: bool) {
         let edge = self.edges.entry(inner).or_insert(Edge {
             caller,
             same: 0,
             others: 0,
         });
         match edge.caller == caller {
-            true => edge.same = edge.same.saturating_add(1),
+            true => edge.same = edge.same.saturating_add(is_proven.into()),
             false => edge.others = edge.others.saturating_add(1),
         }
     }
@@ -141,7 +150,7 @@ impl Looks {
         let seen = self.places.get(&place);
         let is_unusual = (own.zip(seen)).is_some_and(|((own, _), seen)| seen.callers != own);
         if let Some(seen) = seen
-            && seen.others == 0
+            && !seen.is_doubtful
             && !is_unusual
             && (own.is_some_and(|(_, is_soon)| is_soon) || seen.same >= MIN_LOOKS)
         {
@@ -188,19 +197,21 @@ impl Looks {
 }
 
 impl Seen {
-    fn add(&mut self, callers: &[Caller]) {
-        if self.looks() == 0 {
+    fn add(&mut self, callers: &[Caller], is_proven: bool) {
+        if !self.is_used {
+            self.is_used = true;
             self.callers = callers.to_vec();
             self.common = callers.len();
         }
         if self.callers == callers {
-            self.same = self.same.saturating_add(1);
+            self.same = self.same.saturating_add(is_proven.into());
             return;
         }
+        self.is_doubtful = true;
         let outer = self.callers.iter().rev().zip(callers.iter().rev());
         let same = outer.take_while(|(one, other)| one == other).count();
         self.common = self.common.min(same);
-        self.others = self.others.saturating_add(1);
+        self.others = self.others.saturating_add(is_proven.into());
         if self.others > self.same {
             self.callers = callers.to_vec();
             std::mem::swap(&mut self.same, &mut self.others);
@@ -253,14 +264,14 @@ mod tests {
     fn callers_are_believed_if_all_looks_agree() {
         let mut looks = Looks::default();
         let usual = &[frame(2), frame(1)][..];
-        looks.observe(place(3), usual);
+        looks.observe(place(3), usual, true);
         assert_eq!(callers(&looks, place(3), None), [0]);
         assert_eq!(callers(&looks, place(3), Some(usual)), [2, 1]);
-        looks.observe(place(3), usual);
+        looks.observe(place(3), usual, true);
         assert_eq!(callers(&looks, place(3), None), [2, 1]);
         // Another caller at the same place: only the outer one is certain from now on.
-        looks.observe(place(3), &[frame(9), frame(1)]);
-        looks.observe(place(3), &[frame(2), frame(1)]);
+        looks.observe(place(3), &[frame(9), frame(1)], true);
+        looks.observe(place(3), &[frame(2), frame(1)], true);
         assert_eq!(callers(&looks, place(3), Some(usual)), [0, 1]);
     }
 
@@ -268,34 +279,60 @@ mod tests {
     fn callers_of_callers_are_joined_if_each_has_one_caller() {
         let mut looks = Looks::default();
         for _ in 0..MIN_LOOKS {
-            looks.observe(place(4), &[frame(3)]);
-            looks.observe(place(3), &[]);
+            looks.observe(place(4), &[frame(3)], true);
+            looks.observe(place(3), &[], true);
         }
         // One other look is enough.
         let mut many = Looks::default();
         for _ in 0..ENOUGH {
-            many.observe(place(3), &[frame(2)]);
+            many.observe(place(3), &[frame(2)], true);
         }
         let (usual, unusual) = ([frame(2)], [frame(9)]);
         assert_eq!(callers(&many, place(3), None), [2]);
-        many.observe(place(3), &unusual);
+        many.observe(place(3), &unusual, true);
         assert_eq!(callers(&many, place(3), None), [0]);
         assert_eq!(callers(&many, place(3), Some(&unusual)), [0]);
         assert_eq!(callers(&many, place(3), Some(&usual)), [0]);
         // The frame appears as a caller only.
-        looks.observe(place(6), &[frame(5), frame(3)]);
-        looks.observe(place(7), &[frame(5), frame(3)]);
+        looks.observe(place(6), &[frame(5), frame(3)], true);
+        looks.observe(place(7), &[frame(5), frame(3)], true);
         assert_eq!(callers(&looks, place(5), None), [3]);
         // With another caller there is none to believe.
-        looks.observe(place(6), &[frame(5), frame(8), frame(3)]);
+        looks.observe(place(6), &[frame(5), frame(8), frame(3)], true);
         assert_eq!(callers(&looks, place(5), None), [0]);
+    }
+
+    #[test]
+    fn a_look_that_is_not_proven_is_evidence_against_other_callers_only() {
+        let (usual, other) = ([frame(2), frame(1)], [frame(9), frame(1)]);
+        for is_first in [true, false] {
+            let mut looks = Looks::default();
+            if is_first {
+                looks.observe(place(3), &other, false);
+            }
+            for _ in 0..MIN_LOOKS_AT_PART {
+                looks.observe(place(3), &usual, true);
+            }
+            if !is_first {
+                assert_eq!(callers(&looks, place(3), Some(&usual)), [2, 1]);
+                looks.observe(place(3), &other, false);
+            }
+            assert_eq!(callers(&looks, place(3), Some(&usual)), [0, 1]);
+            assert_eq!(callers(&looks, place(99), None), [0, 1]);
+        }
+        let mut looks = Looks::default();
+        for _ in 0..MIN_LOOKS_AT_PART {
+            looks.observe(place(3), &usual, false);
+        }
+        assert_eq!(callers(&looks, place(3), None), [0]);
+        assert_eq!(callers(&looks, place(3), Some(&usual)), [2, 1]);
     }
 
     #[test]
     fn a_new_place_has_the_constant_outer_callers_of_its_part() {
         let mut looks = Looks::default();
         for number in 0..u64::from(MIN_LOOKS_AT_PART) {
-            looks.observe(place(20 + number), &[frame(5 + number % 2), frame(1)]);
+            looks.observe(place(20 + number), &[frame(5 + number % 2), frame(1)], true);
         }
         assert_eq!(callers(&looks, place(99), None), [0, 1]);
         let part = Part { outer: 7, ..PART };

@@ -16,7 +16,7 @@
 //! | `live` | the frames of a thread during a read |
 //! | `snapshot` | memory read for one look |
 //! | `codes` | code objects and names |
-//! | `recent` | code objects that are probably read next |
+//! | `recent` | addresses that are probably read next |
 //! | `thread` | looks and learned locations of one thread |
 //! | `text` | strings |
 //! | `entries` | calls of native code into the interpreter |

@@ -12,6 +12,11 @@ const FEW: u32 = 65_536 / 25;
 /// its samples.
 const SOME: u32 = 65_536 / 8;
 
+/// Intervals of looks between samples in nanoseconds, by the share of stacks with gaps. The first
+/// one is less than the time until the reader sees a sample.
+pub(super) const FREQUENT: u64 = 800_000;
+const RELAXED_LOOKS: u64 = 2_400_000;
+
 /// Looks at high urgency that a process may use at once.
 const CREDIT: u32 = 4096;
 
@@ -46,9 +51,12 @@ impl Pace {
         }
     }
 
-    /// Returns true if looks between samples should be frequent.
-    pub(super) const fn is_incomplete(&self) -> bool {
-        self.gaps > SOME && self.credit >= RELAXED
+    /// Returns the interval of looks between samples in nanoseconds.
+    pub(super) const fn interval(&self) -> u64 {
+        match self.gaps > SOME && self.credit >= RELAXED {
+            true => FREQUENT,
+            false => RELAXED_LOOKS,
+        }
     }
 
     /// Counts a sample, with or without a new look.

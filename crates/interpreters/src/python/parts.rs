@@ -110,17 +110,14 @@ impl Judge<'_, '_> {
     pub(super) fn observe(&self, look: &Look, looks: &mut Looks) {
         let is_proven = |frame: &LiveFrame| self.codes.was_proven(frame.code, look.time);
         for segment in &look.segments {
-            let frames = segment
-                .frames
-                .iter()
-                .filter(|_| segment.frames.iter().all(is_proven));
+            let frames = segment.frames.iter();
             let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
             if let Some((frame, callers)) = frames.split_first() {
                 let place = Place {
                     part: segment.part,
                     frame: *frame,
                 };
-                looks.observe(place, callers);
+                looks.observe(place, callers, segment.frames.iter().all(is_proven));
             }
         }
     }
@@ -285,7 +282,7 @@ impl Judge<'_, '_> {
         if let Some(at) = still
             && at > 0
         {
-            looks.observe(place, seen.get(at + 1..).unwrap_or_default());
+            looks.observe(place, seen.get(at + 1..).unwrap_or_default(), true);
         }
         let own = still.and_then(|at| Some((seen.get(at + 1..)?, part.is_soon)));
         looks.callers(place, own, &mut callers);

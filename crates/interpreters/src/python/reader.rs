@@ -16,7 +16,7 @@ use super::looking::look;
 use super::looks::Caller;
 use super::pace::Pace;
 use super::parts::{Judge, PartOfStack, parts};
-use super::recent::RecentCodes;
+use super::recent::RecentAddresses;
 use super::slots::Site;
 use super::thread::{Thread, track};
 use crate::{
@@ -33,6 +33,9 @@ const MAX_EVALS: usize = 2048;
 /// Number of native frames per stack from which locations are learned.
 const MAX_LEARNED: usize = 8;
 
+/// Maximum number of code objects of the last stacks.
+const MAX_RECENT: usize = 48;
+
 /// Maximum bytes of code that sets up a frame.
 const MAX_SET_UP: usize = 512;
 
@@ -45,7 +48,7 @@ pub(super) struct PythonProcess {
     pub(super) codes: Codes,
     pub(super) threads: FxHashMap<u64, Thread>,
     /// Code objects of the last stacks, which are probably on the next one.
-    recent: RecentCodes,
+    recent: RecentAddresses<MAX_RECENT>,
     pace: Pace,
     entries: EntrySites,
     /// A watcher that was not yet taken.
@@ -64,7 +67,7 @@ impl PythonProcess {
             bias,
             codes,
             threads: FxHashMap::default(),
-            recent: RecentCodes::default(),
+            recent: RecentAddresses::default(),
             pace: Pace::default(),
             entries: EntrySites::default(),
             watcher: None,
@@ -143,12 +146,20 @@ impl PythonProcess {
     }
 
     fn eval_frames(&self, stack: &Stack<'_>) -> Vec<EvalFrame> {
-        let evals = stack
-            .frames
+        // The first function of a greenlet has no caller. It began on the stack of another one,
+        // which the native frames below are of.
+        let frames = &stack.frames;
+        let first = frames.iter().position(|native| self.is_own(native));
+        let first = first.unwrap_or(frames.len());
+        let is_switch = |native: &NativeFrame| native.code == CodeKind::Switch;
+        let root = frames.iter().skip(first).position(is_switch);
+        let len = root.map_or(frames.len(), |root| first + root);
+        let evals = frames
             .iter()
+            .take(len)
             .enumerate()
             .filter_map(|(index, native)| {
-                let caller = stack.frames.get(index.checked_add(1)?)?;
+                let caller = frames.get(index.checked_add(1)?)?;
                 // The trampolines of `-X perf` name these frames already.
                 if !self.is_own(native) || caller.code == CodeKind::Generated {
                     return None;
@@ -273,7 +284,8 @@ impl Interpreter for PythonProcess {
         let track = track(&layout, &finder, &learned, &mut thread, memory);
         let (earlier, mut is_new) = match &track {
             Some(track) => {
-                let watcher = thread.watch(track, stack.time, self.pace.is_incomplete());
+                let pace = (self.pace.interval(), self.recent.get());
+                let watcher = thread.watch(track, stack.time, pace);
                 self.watcher = watcher.or(self.watcher.take());
                 thread.take_looks(stack.time)
             }

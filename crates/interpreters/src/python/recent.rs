@@ -1,26 +1,31 @@
-//! [`RecentCodes`]: code objects of the last stacks.
+//! [`RecentAddresses`]: addresses that are probably needed next.
 
 use std::collections::VecDeque;
 
-/// Maximum number of code objects.
-const MOST: usize = 48;
-
-/// Code objects that are probably on the next stack, so that their proofs are read with its frames.
+/// Addresses by their last use, at most `MOST` of them.
 #[derive(Debug, Default)]
-pub(super) struct RecentCodes {
-    codes: VecDeque<u64>,
+pub(super) struct RecentAddresses<const MOST: usize> {
+    addresses: VecDeque<u64>,
 }
 
-impl RecentCodes {
+impl<const MOST: usize> RecentAddresses<MOST> {
+    /// Returns the addresses, most recent first.
     pub(super) fn get(&mut self) -> &[u64] {
-        self.codes.make_contiguous()
+        self.addresses.make_contiguous()
     }
 
-    pub(super) fn add(&mut self, codes: &[u64]) {
-        self.codes.retain(|code| !codes.contains(code));
-        for code in codes.iter().rev().take(MOST) {
-            self.codes.push_front(*code);
+    /// Adds addresses, or moves them to the front.
+    pub(super) fn add(&mut self, addresses: &[u64]) {
+        self.addresses
+            .retain(|address| !addresses.contains(address));
+        for address in addresses.iter().rev().take(MOST) {
+            self.addresses.push_front(*address);
         }
-        self.codes.truncate(MOST);
+        self.addresses.truncate(MOST);
+    }
+
+    /// Removes the addresses for which `is_useful` returns false.
+    pub(super) fn retain(&mut self, mut is_useful: impl FnMut(u64) -> bool) {
+        self.addresses.retain(|address| is_useful(*address));
     }
 }

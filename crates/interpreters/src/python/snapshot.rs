@@ -22,30 +22,38 @@ const NEAR: u64 = 1024;
 /// Maximum number of frames with a read of their surroundings in a batch.
 const MAX_FRAMES: usize = 64;
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pieces: Vec<MemoryRead>,
     batches: u32,
-    /// Time of the first batch, if known.
-    began: Option<u64>,
 }
+
+/// Maximum bytes between two ranges of a page that one read takes in: a read costs more than they do.
+const BETWEEN: u64 = 512;
 
 /// Returns reads of ranges of memory. No read crosses a page: unmapped memory may precede or follow
 /// the page, and would fail the whole read.
 pub(super) fn ranges(mut ranges: Vec<(u64, u64)>) -> Vec<MemoryRead> {
     ranges.sort_unstable();
+    let is_near = |done: u64, start: u64| {
+        start.saturating_sub(done) <= BETWEEN && start / PAGE == done.saturating_sub(1) / PAGE
+    };
+    ranges.dedup_by(|next, range| {
+        let is_joined = next.0 <= range.1 || is_near(range.1, next.0);
+        if is_joined {
+            range.1 = range.1.max(next.1);
+        }
+        is_joined
+    });
     let mut reads = Vec::new();
-    let mut done = 0;
-    for (start, end) in ranges {
-        let mut start = start.max(done);
+    for (mut start, end) in ranges {
         while start < end {
             let next = (start - start % PAGE).saturating_add(PAGE).min(end);
             reads.push(MemoryRead::new(start, (next - start) as usize));
             start = next;
         }
-        done = done.max(end);
     }
     reads
 }
@@ -88,13 +96,7 @@ impl Snapshot {
     /// Reads one more batch.
     pub(super) fn read(&mut self, mut reads: Vec<MemoryRead>, memory: &mut dyn ProcessMemory) {
         memory.read(&mut reads);
-        self.began = self.began.or(Some(memory.time()));
         self.add(reads);
-    }
-
-    /// Returns the time of the first [`read`](Self::read).
-    pub(super) const fn began(&self) -> Option<u64> {
-        self.began
     }
 
     /// Reads the memory around a frame, but no page before it, which each takes a read. At the

@@ -36,16 +36,17 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Has looks taken for a sample at this time. Returns a new watcher.
+    /// Has looks taken for a sample at this time, at an interval in nanoseconds, with proofs of
+    /// these code objects. Returns a new watcher.
     pub(super) fn watch(
         &mut self,
         track: &Track,
         time: u64,
-        is_incomplete: bool,
+        (interval, codes): (u64, &[u64]),
     ) -> Option<Box<dyn Watcher>> {
         match &self.watch {
             Some(watch) => {
-                watch.handle_sample(track.clone(), time, is_incomplete);
+                watch.handle_sample(track.clone(), time, interval, codes);
                 None
             }
             None => {

@@ -9,16 +9,13 @@ use rustc_hash::FxHashMap;
 use super::codes::{SETTLED, is_pointer};
 use super::layout::CODE_BYTES;
 use super::live::{Look, Segment, Track};
-use super::looking::look_directly;
+use super::looking::{FirstReads, LastLook};
+use super::pace::FREQUENT;
+use super::recent::RecentAddresses;
 use crate::{MemoryRead, ProcessMemory, Watcher};
 
 /// Nanoseconds for which looks continue after a sample. The reader sees samples up to 32 ms later.
 const PATIENCE: u64 = 60_000_000;
-
-/// Intervals of looks in nanoseconds: while evidence is missing, less than the time until the
-/// reader sees a sample, and otherwise.
-const FREQUENT: u64 = 800_000;
-const RELAXED: u64 = 2_400_000;
 
 /// Maximum number of looks that wait for samples. At the limit the oldest is dropped.
 const MAX_LOOKS: usize = 64;
@@ -31,6 +28,9 @@ const PROOFS: u64 = 25_000_000;
 
 /// Maximum number of proofs of a look.
 const MAX_PROOFS: usize = 16;
+
+/// Maximum number of places of frames that are read first.
+const MAX_PLACES: usize = 24;
 
 /// Maximum number of known code objects. At the limit all are forgotten.
 const MAX_CODES: usize = 4096;
@@ -47,6 +47,8 @@ struct Shared {
     /// Time before which the next look is not.
     from: u64,
     interval: u64,
+    /// Code objects of the last samples.
+    codes: Vec<u64>,
     looks: VecDeque<Look>,
 }
 
@@ -54,8 +56,9 @@ struct Shared {
 #[derive(Debug)]
 struct PythonWatcher {
     shared: Arc<Mutex<Shared>>,
-    /// Frames of the last look.
-    last: Vec<Segment>,
+    /// Places of frames in the last looks. Most of them have frames in the next one.
+    places: RecentAddresses<MAX_PLACES>,
+    last: LastLook,
     codes: FxHashMap<u64, Seen>,
 }
 
@@ -74,22 +77,27 @@ impl Watch {
             until: time.saturating_add(PATIENCE),
             from: 0,
             interval: FREQUENT,
+            codes: Vec::new(),
             looks: VecDeque::new(),
         }));
         let watcher = PythonWatcher {
             shared: Arc::clone(&shared),
-            last: Vec::new(),
+            places: RecentAddresses::default(),
+            last: LastLook::default(),
             codes: FxHashMap::default(),
         };
         (Self(shared), Box::new(watcher))
     }
 
-    /// Continues after a sample of this time.
-    pub(super) fn handle_sample(&self, track: Track, time: u64, is_incomplete: bool) {
+    /// Continues after a sample of this time, at an interval in nanoseconds. Also proves these code
+    /// objects.
+    pub(super) fn handle_sample(&self, track: Track, time: u64, interval: u64, codes: &[u64]) {
         let mut shared = locked(&self.0);
         shared.track = Arc::new(track);
         shared.until = shared.until.max(time.saturating_add(PATIENCE));
-        shared.interval = if is_incomplete { FREQUENT } else { RELAXED };
+        shared.interval = interval;
+        shared.codes.clear();
+        shared.codes.extend_from_slice(codes);
     }
 
     /// Removes the looks before a time, and the first one since then.
@@ -113,17 +121,25 @@ impl Watcher for PythonWatcher {
 
     fn look(&mut self, memory: &mut dyn ProcessMemory) {
         // The reader must not wait for the reads.
-        let track = Arc::clone(&locked(&self.shared).track);
-        let last = std::mem::take(&mut self.last);
-        let look = (0..ATTEMPTS).find_map(|_| look_directly(&track, &last, memory));
-        let Some(mut look) = look else {
-            locked(&self.shared).from = memory.time().saturating_add(FREQUENT);
+        let (track, sampled) = {
+            let shared = locked(&self.shared);
+            (Arc::clone(&shared.track), shared.codes.clone())
+        };
+        let now = memory.time();
+        let found = (0..ATTEMPTS).find_map(|_| {
+            let places = self.places.get();
+            let mut first = FirstReads::new(&track, &self.last, places, memory);
+            self.places.retain(|place| first.has(place));
+            let segments = first.walk(&track, memory)?;
+            let proofs = self.proofs(&segments, &sampled, first.began());
+            first.confirm(&track, segments, proofs, &mut self.last, memory)
+        });
+        let Some(look) = found.filter(|_| memory.is_confirmed()) else {
+            let after = memory.time().max(now);
+            locked(&self.shared).from = after.saturating_add(FREQUENT);
             return;
         };
-        self.last.clone_from(&look.segments);
-        look.proofs = self.proofs(&look.segments, look.time);
-        memory.read(&mut look.proofs);
-        look.proven = memory.time();
+        self.places.add(&track.places(&look.segments));
         let mut shared = locked(&self.shared);
         if shared.looks.len() >= MAX_LOOKS {
             shared.looks.pop_front();
@@ -134,17 +150,16 @@ impl Watcher for PythonWatcher {
 }
 
 impl PythonWatcher {
-    /// Returns reads of the code objects that are new, or whose last proof is old.
-    fn proofs(&mut self, segments: &[Segment], now: u64) -> Vec<MemoryRead> {
+    /// Returns reads of the code objects that are new, or whose last proof is old: of frames, and of
+    /// the last samples.
+    fn proofs(&mut self, segments: &[Segment], sampled: &[u64], now: u64) -> Vec<MemoryRead> {
         if self.codes.len() > MAX_CODES {
             self.codes.clear();
         }
         let frames = segments.iter().flat_map(|segment| &segment.frames);
+        let codes = frames.map(|frame| frame.code).chain(sampled.iter().copied());
         let mut reads = Vec::new();
-        for code in frames
-            .map(|frame| frame.code)
-            .filter(|code| is_pointer(*code))
-        {
+        for code in codes.filter(|code| is_pointer(*code)) {
             if reads.len() == MAX_PROOFS {
                 break;
             }

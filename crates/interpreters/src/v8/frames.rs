@@ -17,7 +17,7 @@ pub(super) fn candidates(stack: &Stack<'_>, layout: &Layout) -> Vec<JsFrame> {
         let code = match frame.code {
             CodeKind::Generated => Some(frame.frame.lookup_address()),
             CodeKind::Image(_) if slots.is_interpreter() => None,
-            CodeKind::Image(_) | CodeKind::Other => return None,
+            CodeKind::Image(_) | CodeKind::Switch | CodeKind::Other => return None,
         };
         Some(JsFrame {
             native: index,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rprof_interpreters::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, Urgency,
-    runtimes_of,
+    runtimes_of, switches_stacks,
 };
 use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
 use rprof_processes::{ImageId, LiveMap, Pid};
@@ -47,6 +47,8 @@ pub(crate) struct Interpreters {
 #[derive(Debug, Default)]
 struct WatchedProcess {
     images: Vec<Range<u64>>,
+    /// Images that switch between stacks.
+    switches: Vec<Range<u64>>,
     reader: Option<Reader>,
     has_jitdump: bool,
     is_announced: bool,
@@ -94,12 +96,17 @@ impl Interpreters {
     }
 
     pub(super) fn handle_mapped(&mut self, mapped: &Mapped<'_>) {
-        if mapped.executable && runtimes_of(file_name(&mapped.path)).next().is_some() {
-            let images = &mut self.processes.entry(Pid(mapped.pid)).or_default().images;
+        let add = |images: &mut Vec<Range<u64>>| {
             let range = mapped.start..mapped.start.saturating_add(mapped.len);
             if images.len() < MAX_IMAGES && !images.contains(&range) {
                 images.push(range);
             }
+        };
+        let name = file_name(&mapped.path);
+        if mapped.executable && runtimes_of(name).next().is_some() {
+            add(&mut self.processes.entry(Pid(mapped.pid)).or_default().images);
+        } else if mapped.executable && switches_stacks(name) {
+            add(&mut self.processes.entry(Pid(mapped.pid)).or_default().switches);
         } else if is_jitdump(&mapped.path)
             && let Some(process) = self.processes.get_mut(&Pid(mapped.pid))
         {
@@ -109,13 +116,10 @@ impl Interpreters {
 
     pub(super) fn handle_fork(&mut self, pid: Pid, parent: Pid) {
         self.forget(pid);
-        if let Some(images) = self
-            .processes
-            .get(&parent)
-            .map(|parent| parent.images.clone())
-        {
+        if let Some(parent) = self.processes.get(&parent) {
             let child = WatchedProcess {
-                images,
+                images: parent.images.clone(),
+                switches: parent.switches.clone(),
                 ..WatchedProcess::default()
             };
             self.processes.insert(pid, child);
@@ -161,7 +165,8 @@ impl Interpreters {
             return Urgency::None;
         };
         let has_jitdump = process.has_jitdump;
-        let Some(reader) = process.reader(sample.pid, sources) else {
+        process.find_reader(sample.pid, sources);
+        let Some(reader) = &mut process.reader else {
             return Urgency::None;
         };
         self.native.clear();
@@ -169,7 +174,7 @@ impl Interpreters {
             self.native.push(NativeFrame {
                 frame: *frame,
                 registers: *registers,
-                code: reader.kind_of(sample.pid, frame, sources),
+                code: reader.kind_of(sample.pid, frame, &process.switches, sources),
             });
         }
         let interpreter = &mut reader.interpreter;
@@ -245,8 +250,8 @@ impl Interpreters {
 }
 
 impl WatchedProcess {
-    /// Returns the reader, once an image with a runtime has been opened for unwinding.
-    fn reader(&mut self, pid: Pid, sources: &Sources<'_>) -> Option<&mut Reader> {
+    /// Creates the reader, once an image with a runtime has been opened for unwinding.
+    fn find_reader(&mut self, pid: Pid, sources: &Sources<'_>) {
         if self.reader.is_none() {
             self.reader = self.images.iter().find_map(|image| {
                 let mapping = sources.map.find(pid, image.start)?;
@@ -259,12 +264,17 @@ impl WatchedProcess {
                 })
             });
         }
-        self.reader.as_mut()
     }
 }
 
 impl Reader {
-    fn kind_of(&self, pid: Pid, frame: &Frame, sources: &Sources<'_>) -> CodeKind {
+    fn kind_of(
+        &self,
+        pid: Pid,
+        frame: &Frame,
+        switches: &[Range<u64>],
+        sources: &Sources<'_>,
+    ) -> CodeKind {
         let avma = frame.lookup_address();
         let Some(mapping) = sources.map.find(pid, avma) else {
             return CodeKind::Other;
@@ -276,6 +286,9 @@ impl Reader {
             return bias.map_or(CodeKind::Other, |bias| {
                 CodeKind::Image(avma.wrapping_sub(bias))
             });
+        }
+        if switches.iter().any(|range| range.contains(&avma)) {
+            return CodeKind::Switch;
         }
         let image = sources.map.image(mapping.backing);
         match image.is_some_and(|image| may_hold_jit_code(image.kind)) {

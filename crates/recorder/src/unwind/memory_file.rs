@@ -44,19 +44,26 @@ impl MemoryFile {
 
     /// Makes the reads of a batch, in order.
     pub(super) fn read_batch(&self, reads: &mut [MemoryRead]) {
+        self.read_unconfirmed(reads);
+        let mut read = reads.iter().filter(|read| read.is_read);
+        if reads.len() >= MIN_TOGETHER
+            && let Some(last) = read.next_back()
+            && !self.exists(last.address)
+        {
+            reads.iter_mut().for_each(|read| read.is_read = false);
+        }
+    }
+
+    /// Makes the reads of a batch, in order. They may be of another process, if the address space
+    /// does not [exist](Self::exists) afterwards.
+    pub(super) fn read_unconfirmed(&self, reads: &mut [MemoryRead]) {
         let mut left = reads;
         for _ in 0..MAX_CALLS {
             if left.len() < MIN_TOGETHER {
                 break;
             }
             let done = self.read_together(left);
-            let (read, rest) = left.split_at_mut(done);
-            if let Some(last) = read.last_mut()
-                && !self.exists(last.address)
-            {
-                read.iter_mut().for_each(|read| read.is_read = false);
-                return;
-            }
+            let (_, rest) = left.split_at_mut(done);
             // The next place is unreadable, at least for this call.
             let Some((next, rest)) = rest.split_first_mut() else {
                 return;
@@ -74,7 +81,7 @@ impl MemoryFile {
     }
 
     /// Returns true if the address space still has a readable byte at an address.
-    fn exists(&self, avma: u64) -> bool {
+    pub(super) fn exists(&self, avma: u64) -> bool {
         self.read(&mut [0], avma) == 1
     }
 

@@ -213,6 +213,8 @@ struct DirectMemory<'a> {
     file: &'a MemoryFile,
     began: u64,
     ended: u64,
+    /// Address of a read that succeeded.
+    last: Option<u64>,
 }
 
 impl DirectMemory<'_> {
@@ -221,6 +223,7 @@ impl DirectMemory<'_> {
             file,
             began: 0,
             ended: 0,
+            last: None,
         }
     }
 }
@@ -229,8 +232,11 @@ impl ProcessMemory for DirectMemory<'_> {
     fn read(&mut self, reads: &mut [MemoryRead]) {
         self.began = monotonic_ns();
         let fits = fitting(reads);
-        (self.file).read_batch(reads.get_mut(..fits).unwrap_or_default());
+        (self.file).read_unconfirmed(reads.get_mut(..fits).unwrap_or_default());
         self.ended = monotonic_ns();
+        if let Some(read) = reads.iter().find(|read| read.is_read) {
+            self.last = Some(read.address);
+        }
     }
 
     fn duration(&self) -> Duration {
@@ -239,6 +245,10 @@ impl ProcessMemory for DirectMemory<'_> {
 
     fn time(&self) -> u64 {
         self.began
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.last.is_some_and(|avma| self.file.exists(avma))
     }
 }
 
