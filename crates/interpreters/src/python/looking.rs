@@ -15,6 +15,8 @@ const MAX_DURATION: Duration = Duration::from_micros(100);
 pub(super) struct LastLook {
     position: [u64; 3],
     segments: Vec<Segment>,
+    /// True if the look before found the same.
+    pub(super) is_unchanged: bool,
 }
 
 /// First reads of a watcher's look: the places of the last looks. The calling thread makes the reads.
@@ -98,6 +100,7 @@ impl FirstReads {
             && start == last.position
             && track.position(&self.position) == Some(start)
             && segments == last.segments;
+        last.is_unchanged = is_unchanged;
         if is_unchanged {
             if !proofs.is_empty() {
                 memory.read(&mut proofs);

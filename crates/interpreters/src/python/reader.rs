@@ -405,3 +405,56 @@ impl Interpreter for PythonProcess {
         self.threads.remove(&thread);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_unwind::{Arch, FoundBy, Frame, Registers, StackDump};
+
+    #[test]
+    fn functions_of_a_greenlet_end_at_its_first_one() {
+        let image = Arc::new(PythonImage {
+            layout: Layout::of(12).unwrap(),
+            minor: 12,
+            eval: 0x100,
+            evals: vec![0x100..0x200],
+            code_type: 0,
+            frame_type: 0,
+            version: None,
+            runtime: None,
+            set_up: None,
+            learned: Default::default(),
+        });
+        let process = PythonProcess::new(image, 0);
+        let code = CodeKind::Image(0x110);
+        let evals = |codes: &[CodeKind]| {
+            let frame = |(sp, code): (u64, &CodeKind)| NativeFrame {
+                frame: Frame {
+                    address: 0x111,
+                    sp: 0x1000 * sp,
+                    slot: 0,
+                    kind: NativeKind::Caller,
+                    found_by: FoundBy::Cfi,
+                },
+                registers: Registers::new(Arch::X86_64, 0x111, 0x1000 * sp),
+                code: *code,
+            };
+            let frames: Vec<NativeFrame> = (1..).zip(codes).map(frame).collect();
+            let stack = Stack {
+                thread: 1,
+                time: 1,
+                frames: &frames,
+                memory: &StackDump::new(0, &[]),
+                is_complete: true,
+                is_asleep: false,
+            };
+            let evals = process.eval_frames(&stack);
+            evals.iter().map(|eval| eval.index).collect::<Vec<_>>()
+        };
+        let (switch, other) = (CodeKind::Switch, CodeKind::Other);
+        assert_eq!(evals(&[code, other, code, other]), [0, 2]);
+        assert_eq!(evals(&[code, code, switch, code, other]), [0, 1]);
+        // The thread is about to switch.
+        assert_eq!(evals(&[switch, code, other, code, other]), [1, 3]);
+    }
+}

@@ -29,6 +29,9 @@ const PROOFS: u64 = 25_000_000;
 /// Maximum number of proofs of a look.
 const MAX_PROOFS: usize = 16;
 
+/// Maximum factor of the interval while the thread does not run, or runs the same functions.
+const MAX_REST: u64 = 4;
+
 /// Maximum number of places of frames that are read first.
 const MAX_PLACES: usize = 24;
 
@@ -59,6 +62,8 @@ struct PythonWatcher {
     /// Places of frames in the last looks. Most of them have frames in the next one.
     places: RecentAddresses<MAX_PLACES>,
     last: LastLook,
+    /// Factor of the interval, which doubles with each look that finds no change.
+    rest: u64,
     codes: FxHashMap<u64, Seen>,
 }
 
@@ -84,6 +89,7 @@ impl Watch {
             shared: Arc::clone(&shared),
             places: RecentAddresses::default(),
             last: LastLook::default(),
+            rest: 1,
             codes: FxHashMap::default(),
         };
         (Self(shared), Box::new(watcher))
@@ -125,7 +131,6 @@ impl Watcher for PythonWatcher {
             let shared = locked(&self.shared);
             (Arc::clone(&shared.track), shared.codes.clone())
         };
-        let now = memory.time();
         let found = (0..ATTEMPTS).find_map(|_| {
             let places = self.places.get();
             let mut first = FirstReads::new(&track, &self.last, places, memory);
@@ -135,16 +140,21 @@ impl Watcher for PythonWatcher {
             first.confirm(&track, segments, proofs, &mut self.last, memory)
         });
         let Some(look) = found.filter(|_| memory.is_confirmed()) else {
-            let after = memory.time().max(now);
-            locked(&self.shared).from = after.saturating_add(FREQUENT);
+            locked(&self.shared).from = memory.time().saturating_add(FREQUENT);
             return;
         };
         self.places.add(&track.places(&look.segments));
+        self.rest = match self.last.is_unchanged {
+            true => (2 * self.rest).min(MAX_REST),
+            false => 1,
+        };
         let mut shared = locked(&self.shared);
         if shared.looks.len() >= MAX_LOOKS {
             shared.looks.pop_front();
         }
-        shared.from = look.time.saturating_add(shared.interval);
+        shared.from = look
+            .time
+            .saturating_add(self.rest.saturating_mul(shared.interval));
         shared.looks.push_back(look);
     }
 }
@@ -177,4 +187,89 @@ impl PythonWatcher {
 
 fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::current::EvalFrame;
+    use super::super::layout::Layout;
+    use super::super::slots::Site;
+    use super::super::snapshot::PAGE;
+    use super::*;
+
+    const STATE: u64 = 0x10_0000;
+    const STACK: u64 = 0x7ffc_0000_1000;
+    /// `_PyCFrame`, and the frame before the outermost Python frame, both in the native frame.
+    const CFRAME: u64 = STACK + 0x100;
+    const ENTRY: u64 = STACK + 0x140;
+    const OUTER: u64 = 0x20_0000;
+    const INNER: u64 = OUTER + 0x60;
+
+    /// A process by its words. Pages with any word are readable.
+    struct Process {
+        words: FxHashMap<u64, u64>,
+        batches: usize,
+        is_confirmed: bool,
+    }
+
+    impl ProcessMemory for Process {
+        fn read(&mut self, reads: &mut [MemoryRead]) {
+            self.batches += 1;
+            for read in reads {
+                let page = read.address / PAGE;
+                read.is_read = self.words.keys().any(|address| address / PAGE == page);
+                for (at, byte) in (read.address..).zip(&mut read.bytes) {
+                    let word = self.words.get(&(at - at % 8)).unwrap_or(&0);
+                    *byte = word.to_le_bytes()[(at % 8) as usize];
+                }
+            }
+        }
+
+        fn is_confirmed(&self) -> bool {
+            self.is_confirmed
+        }
+    }
+
+    #[test]
+    fn a_thread_at_the_place_of_the_last_look_costs_one_batch() {
+        let layout = Layout::of(12).unwrap();
+        let thread = STATE + layout.thread;
+        let words = [
+            (thread, CFRAME),
+            (CFRAME, INNER),
+            (INNER, 0x30_0000),
+            (INNER + 8, OUTER),
+            (OUTER, 0x30_0100),
+            (OUTER + 8, ENTRY),
+        ];
+        let mut process = Process {
+            words: words.into_iter().collect(),
+            batches: 0,
+            is_confirmed: true,
+        };
+        let (sp, cfa) = (STACK, STACK + 0x200);
+        let eval = EvalFrame {
+            index: 0,
+            site: Site::Running,
+            is_starting: false,
+            sp,
+            cfa,
+        };
+        let track = Track::new(&layout, STATE, cfa - CFRAME, &[eval]).unwrap();
+        let (watch, mut watcher) = Watch::new(track, 0);
+        let mut look = |process: &mut Process| {
+            let before = process.batches;
+            watcher.look(process);
+            let (_, look) = watch.take(0);
+            let frames = look.map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
+            (frames, process.batches - before)
+        };
+        let (frames, batches): (Option<usize>, usize) = look(&mut process);
+        assert!(frames == Some(2) && batches > 1, "{batches}");
+        assert_eq!(look(&mut process), (Some(2), 1));
+        process.words.insert(CFRAME, OUTER);
+        assert_eq!(look(&mut process), (Some(1), 2), "read twice");
+        process.is_confirmed = false;
+        assert_eq!(look(&mut process).0, None, "of another process");
+    }
 }
