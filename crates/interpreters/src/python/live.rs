@@ -286,19 +286,11 @@ impl Track {
 
 /// Returns the range of a frame with its surroundings. Other pages may be unmapped, and an unreadable
 /// place ends a call for several reads.
-const fn near(address: u64) -> (u64, u64) {
+fn near(address: u64) -> (u64, u64) {
     let page = address - address % PAGE;
-    let (start, end) = (
-        address.saturating_sub(AROUND),
-        address.saturating_add(FRAME_BYTES as u64),
-    );
-    let further = end.saturating_add(AROUND);
-    let page_end = page.saturating_add(PAGE);
-    let further = if further < page_end { further } else { page_end };
-    (
-        if start > page { start } else { page },
-        if further > end { further } else { end },
-    )
+    let end = address.saturating_add(FRAME_BYTES as u64);
+    let further = end.saturating_add(AROUND).min(page.saturating_add(PAGE));
+    (address.saturating_sub(AROUND).max(page), further.max(end))
 }
 
 /// Python frames from one address on, innermost first.

@@ -94,7 +94,9 @@ impl FirstReads {
         last: &mut LastLook,
         memory: &mut dyn ProcessMemory,
     ) -> Option<Look> {
-        let Self { mut look, start, .. } = self;
+        let Self {
+            mut look, start, ..
+        } = self;
         // The thread has the frames of the last look, which were read between two equal positions.
         let is_unchanged = !self.has_read_more
             && start == last.position

@@ -167,7 +167,9 @@ impl PythonWatcher {
             self.codes.clear();
         }
         let frames = segments.iter().flat_map(|segment| &segment.frames);
-        let codes = frames.map(|frame| frame.code).chain(sampled.iter().copied());
+        let codes = frames
+            .map(|frame| frame.code)
+            .chain(sampled.iter().copied());
         let mut reads = Vec::new();
         for code in codes.filter(|code| is_pointer(*code)) {
             if reads.len() == MAX_PROOFS {
