@@ -2,7 +2,7 @@
 //!
 //! GCC moves the less frequent code of a large function elsewhere, as `NAME.cold`. A stripped image
 //! has no symbol for this part, which may be most of the function: of `_PyEval_EvalFrameDefault` in
-//! Debian's CPython 3.13.18 and 3.14.10, 84 of 85 KiB.
+//! Debian's CPython 3.13.18 and 3.14.10, 84 of 85 KiB. In 3.11.2 it is the code for traced programs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use rprof_unwind::FunctionRanges;
 
-/// Maximum bytes of the rest of a function with parts elsewhere.
-pub(crate) const MAX_SPLIT: u64 = 16 << 10;
+/// Maximum bytes of a function whose parts are searched.
+pub(crate) const MAX_SPLIT: u64 = 256 << 10;
 
 /// Minimum number of jumps into a part. Not all bytes that look like a jump are one.
 const MIN_JUMPS: u32 = 2;
@@ -55,7 +55,7 @@ pub(crate) fn split_parts(bytes: &[u8], function: &Range<u64>) -> Vec<Range<u64>
     parts.map(|(start, (end, _))| start..end).collect()
 }
 
-/// Returns the bytes of a short function.
+/// Returns the bytes of a function.
 fn code<'data>(bytes: &'data [u8], function: &Range<u64>) -> Option<&'data [u8]> {
     let len = function.end.checked_sub(function.start)?;
     let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;

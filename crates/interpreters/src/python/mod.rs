@@ -59,6 +59,10 @@ use crate::{ImageSymbols, Interpreter, Runtime, RuntimeImage};
 
 const EVAL: &str = "_PyEval_EvalFrameDefault";
 
+/// Maximum bytes of the interpreter's function that do no more than set up a frame, if the compiler
+/// has split off the rest.
+const MAX_REST: u64 = 16 << 10;
+
 /// The CPython runtime.
 #[derive(Debug)]
 pub(crate) struct Python;
@@ -89,7 +93,8 @@ impl Runtime for Python {
             .map(|(_, symbol)| symbol.svma..symbol.svma.saturating_add(symbol.size));
         let mut evals: Vec<Range<u64>> = evals.collect();
         let is_split = !symbols.parts().is_empty();
-        let set_up = evals.first().filter(|_| is_split).cloned();
+        let is_rest = |eval: &&Range<u64>| is_split && eval.end - eval.start <= MAX_REST;
+        let set_up = evals.first().filter(is_rest).cloned();
         evals.extend_from_slice(symbols.parts());
         Some(Arc::new(PythonImage {
             layout: Layout::of(minor)?,

@@ -417,7 +417,7 @@ mod tests {
             layout: Layout::of(12).unwrap(),
             minor: 12,
             eval: 0x100,
-            evals: vec![0x100..0x200],
+            evals: std::iter::once(0x100..0x200).collect(),
             code_type: 0,
             frame_type: 0,
             version: None,
