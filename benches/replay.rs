@@ -135,7 +135,6 @@ struct Capture {
     bytes: u64,
 }
 
-/// Samples a program with stack dumps.
 fn capture(command: &[String], hertz: u64, time: Duration) -> Result<Capture> {
     let launcher = Launcher::new(&command[0]).args(&command[1..]);
     let mut session = Session::builder()

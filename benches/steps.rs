@@ -34,7 +34,6 @@ fn samples(layout: &SampleLayout) -> Vec<u8> {
     out
 }
 
-/// The first step of every use of a sample.
 fn use_of(body: RawBytes<'_>, layout: &SampleLayout) -> u64 {
     let sample = Sample::parse(body, layout).expect("good samples");
     let leaf = sample.callchain().and_then(|c| c.iter().next());

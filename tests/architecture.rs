@@ -36,7 +36,6 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the names of the folders in `crates/`, sorted.
 fn crates() -> Vec<String> {
     let folders = fs::read_dir(root().join("crates")).expect("a folder of crates");
     let mut names: Vec<String> = folders

@@ -81,7 +81,6 @@ fn each_row_of_the_coverage_names_tests_that_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // The summary table has the number of each state.
     for (state, count) in counts {
         let row = text
             .lines()
@@ -94,7 +93,6 @@ fn each_row_of_the_coverage_names_tests_that_exist() {
     }
 }
 
-/// Returns the tests that a page names as `` `path::name` ``.
 fn named_tests(text: &str) -> Vec<(&str, &str)> {
     let spans = text
         .lines()

@@ -26,7 +26,6 @@ fn shares(folder: &Path) -> PathBuf {
     program
 }
 
-/// Records half a second of it to a file.
 fn recorded(folder: &Path, user_stack: Option<u32>) -> PathBuf {
     let path = folder.join("perf.data");
     let output = rprof_recorder::Output::File(path.clone());

@@ -339,7 +339,6 @@ impl Model {
     }
 }
 
-/// Checks that all lookup functions agree.
 fn lookups(timeline: &Timeline, times: &[u64], addresses: &[u64]) {
     for space in (0..timeline.stats().spaces as u32).map(SpaceId) {
         // Two moments in the same state have the same mappings.

@@ -115,7 +115,6 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     assert!(first == second, "encoding is not stable");
 }
 
-/// Reads parts that [`SampleFields`] does not read.
 fn sample(sample: &Sample<'_>, layout: &SampleLayout) {
     if let Some(chain) = sample.callchain() {
         assert_eq!(chain.iter().count(), chain.len());

@@ -34,7 +34,6 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Returns the same process without a rule cache.
     fn without_keeping(&self) -> Process<'_> {
         Process {
             is_kept: false,
@@ -223,7 +222,6 @@ fn complete_deep(
     }
 }
 
-/// Asserts the invariants of every stack.
 fn check(
     process: &Process<'_>,
     registers: &Registers,

@@ -83,7 +83,7 @@ fn compare(
         }
     }
     assert!(all > 20, "{what}: {all} instructions");
-    // A few spellings differ between tools: prefixes, conditions, sizes implied by registers.
+    // Tools differ in a few spellings: prefixes, conditions, sizes implied by registers.
     assert!(
         different.len() * 10 <= all,
         "{what}: {} of {all}: {:#?}",

@@ -63,7 +63,6 @@ impl Modules {
         modules
     }
 
-    /// Number of files.
     pub(crate) fn len(&self) -> usize {
         self.modules.len()
     }
@@ -167,7 +166,6 @@ impl Modules {
         Some(at)
     }
 
-    /// Returns the files that each file imports.
     fn imports(&self) -> BTreeMap<&Path, BTreeSet<&Path>> {
         let mut edges: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
         for (from, module) in &self.modules {
@@ -188,7 +186,6 @@ impl Modules {
         edges
     }
 
-    /// Returns the circles, each as the list of its files.
     pub(crate) fn circles(&self) -> Vec<String> {
         let edges = self.imports();
         let reachable = |from: &Path| {
@@ -218,7 +215,6 @@ impl Modules {
     }
 }
 
-/// Returns the part of a path below `src`.
 fn short(file: &Path) -> String {
     let text = file.display().to_string();
     text.rsplit_once("/src/")
@@ -267,7 +263,6 @@ impl<'ast> Visit<'ast> for Module {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // Within a function.
         self.add_use(Vec::new(), &item.tree);
     }
 }

@@ -33,7 +33,6 @@ fn is_word(letter: char) -> bool {
 }
 
 impl Names {
-    /// Reads the tracked files.
     pub(crate) fn read(root: &Path, tracked: &[String], crates: &[String]) -> Self {
         let mut words: BTreeSet<String> = crates.iter().cloned().collect();
         let mut paths = BTreeSet::new();

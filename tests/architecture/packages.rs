@@ -17,7 +17,6 @@ const NEEDED: &[&str] = &[
     "[package.metadata.docs.rs]",
 ];
 
-/// Returns true if the manifest forbids publication.
 pub(crate) fn is_private(manifest: &str) -> bool {
     manifest.lines().any(|line| line == "publish = false")
 }
@@ -56,7 +55,6 @@ pub(crate) fn outside_files(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Returns the paths in `include_str!`, `include_bytes!`, `include!` and `#[path]`.
 fn included(text: &str) -> Vec<String> {
     let starts = [
         "include_str!(\"",

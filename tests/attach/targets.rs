@@ -7,7 +7,6 @@ use rustix::process::Signal;
 
 use crate::support::{Here, Running, Shell, c, c_with, check, measured, needs, skip, wait_until};
 
-/// Starts a program that works until a signal ends it.
 fn endless(here: &Here) -> Running {
     let mut running = here.command(c("endless.c")).start();
     running.line();
@@ -18,7 +17,6 @@ fn number(running: &Running) -> u32 {
     running.pid().as_raw_nonzero().get() as u32
 }
 
-/// Returns the number of samples of each thread in perf.data.
 fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
     let mut counts = BTreeMap::new();
     for (tid, _) in samples(here) {
@@ -160,7 +158,7 @@ fn record_a_crowd() -> Result<(), String> {
     check(missing.len() * FEW <= threads, || {
         format!("missed {missing:?}")
     })?;
-    // While a virtual machine stalls, the thread's clock goes on and the timer fires once. So time
+    // In a stall of a virtual machine, the thread's clock goes on and the timer fires once. So time
     // counts only up to several times the normal duration of a step.
     check(all_counted * 2 >= all_in_motion, || {
         format!("{all_counted} samples for {all_in_motion} periods")
@@ -251,7 +249,7 @@ fn the_whole_system_is_recorded_while_a_command_runs() {
     assert!(counts.contains_key(&number(&program)), "{counts:?}");
     let comms = here.rprof("script -G -F comm,tid").ok().out();
     assert!(comms.lines().any(|line| line.trim().starts_with("endless")));
-    // A numeric name means a missing thread name. The kernel reports -1 for a task that has exited.
+    // A numeric name means a missing thread name.
     let mut names = comms.lines().map(str::trim);
     assert!(
         !names.any(|line| line.starts_with(':') && !line.starts_with(":-1")),
@@ -316,7 +314,6 @@ fn a_control_group_is_recorded_alone() {
 fn a_user_is_recorded_alone() {
     needs!(Kernel);
     let here = Here::new();
-    // A uid without other processes.
     const USER: u32 = 64_321;
     let as_user = |program: PathBuf| -> Shell {
         let shell = here.command("setpriv");
@@ -431,7 +428,6 @@ fn pid_option_takes_a_threads_id_for_its_process() {
     threads.end();
 }
 
-/// Applies to commands that both record and read.
 #[test]
 fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_what_is_read() {
     needs!(PerfEvents);

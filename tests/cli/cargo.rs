@@ -102,7 +102,6 @@ fn a_binary_is_built_with_lines_and_recorded() {
     run.exits(7)
         .prints("it is loud")
         .says("CARGO_PROFILE_RELEASE_DEBUG=1");
-    // The function with most of the time, with its line.
     let report = here.rprof("report --format csv -s symbol,srcline").ok();
     report.prints("app::hot").prints("main.rs:");
 }
@@ -162,7 +161,6 @@ fn a_program_that_is_not_there_is_told() {
         .run()
         .exits(1)
         .says("none");
-    // The compiler's error, then rprof's.
     cargo("record --offline --dev -p tool")
         .run()
         .exits(1)
@@ -200,7 +198,6 @@ fn a_graph_is_opened_only_when_that_is_asked_for() {
     let here = Here::new();
     std::fs::write(here.path("x.folded"), "main;work 12\n").expect("cannot write folded stacks");
     std::fs::create_dir(here.path("bin")).expect("cannot make a folder");
-    // A replacement for the desktop's opener.
     let script = "#!/bin/sh\nPATH=/usr/bin:/bin\nmv $1 opened.svg";
     std::fs::write(here.path("bin/xdg-open"), script).expect("cannot write a script");
     here.command("chmod").words("755 bin/xdg-open").ok();

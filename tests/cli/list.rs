@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::support::{Here, Run, needs};
 
-/// Returns the table rows: kind, availability, and what to type.
 fn rows(run: &Run) -> Vec<(String, String, String)> {
     let out = run.out();
     let mut lines = out.lines();

@@ -101,7 +101,6 @@ fn commands_fail_where_standard_output_is_closed() {
         run.says("cannot write to standard output: it is closed");
         here.sh(&format!("{rprof} {command} >/dev/null")).ok();
     }
-    // The file output does not use standard output.
     here.sh(&format!("{rprof} flamegraph -o x.svg x.folded >&-"))
         .ok();
 }
@@ -257,7 +256,6 @@ fn a_manual_page_on_a_terminal_is_a_page_and_no_source() {
     let rprof = env!("CARGO_BIN_EXE_rprof");
     let line = format!("MANPAGER=cat script -qec '{rprof} man record' /dev/null </dev/null");
     let page = here.sh(&line).ok().out();
-    // Bold headers are overstruck.
     assert!(
         page.contains("Many short processes:") && !page.contains(".SH"),
         "{page}"
@@ -280,7 +278,7 @@ fn completions_have_every_command_and_values_and_events() {
         ] {
             script.prints(text);
         }
-        // The shell must parse it, if installed.
+        // Parsed by the shell, if installed.
         std::fs::write(here.path(shell), script.bytes()).unwrap();
         let check = format!("command -v {shell} >/dev/null || exit 0; {shell} -n {shell}");
         here.sh(&check).ok().says_nothing();

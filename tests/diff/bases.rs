@@ -56,7 +56,6 @@ fn a_base_of_another_machine_is_not_compared() {
     let run = gate(&here, "--base base", PLAIN).exits(2);
     run.says("cannot compare")
         .says("processor Z80 @ 4 MHz, here");
-    // The gate fails before any run.
     assert!(!run.err().contains("run 1 of 1"), "{run}");
     // A damaged note does not identify the machine, so it must not count as this one.
     std::fs::write(&note, "{\"cpu\":").unwrap();
@@ -75,7 +74,7 @@ fn each_machine_has_a_base_of_its_own() {
     assert_eq!(folders.len(), 1);
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     run.prints("knob_f");
-    // A failed run does not become the base. Other runs do only on request.
+    // A failed run does not become the base. Other runs do on request.
     gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     let renewed = gate(&here, "--baseline-dir all --renew --strict", "0.4 0.1 0.1").ok();
     renewed.says("are now the base for this machine");

@@ -32,10 +32,8 @@ fn what_takes_more_fails_with_3() {
         "{}",
         run.err()
     );
-    // Without the limit, or with a higher one, it passes.
     here.rprof(SETS).ok();
     here.rprof(&format!("{SETS} --fail-above 80%")).ok();
-    // In the reverse direction it gets faster.
     let back = "diff --base new0 new1 new2 --new old0 old1 old2 --fail-above 5%";
     let run = here.rprof(back).ok();
     assert!(run.out().starts_with("# IMPROVED"), "{}", run.out());
@@ -81,7 +79,7 @@ fn what_cannot_be_told_passes_unless_strict() {
         .exits(4);
     here.rprof("diff old0 new0 --fail-above 5% --noise 1%")
         .exits(3);
-    // Most names differ: no verdict.
+    // No verdict, because most names differ.
     std::fs::write(
         here.path("other"),
         "main;x 1500\nmain;y 3000\nmain;z 2000\n",

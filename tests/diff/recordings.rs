@@ -60,7 +60,7 @@ fn what_takes_more_is_found_on_real_recordings() {
         assert_eq!(f["self"][a], mirrored["self"][b]);
     }
 
-    // One run per side shows no variance: the change is only suspected, and fails no gate.
+    // One run per side shows no variance, so the change is only suspected, and fails no gate.
     let unknown = diff(&here, "old.data new.data");
     assert_eq!(row(&unknown, "knob_f")["self"]["verdict"], "suspected");
     assert_eq!(
@@ -68,7 +68,6 @@ fn what_takes_more_is_found_on_real_recordings() {
         (&false.into(), &"inconclusive".into())
     );
 
-    // The report shows the machine of each side.
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     for side in ["old", "new"] {
         let environment = &unknown[side]["environments"][0];

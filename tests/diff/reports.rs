@@ -90,7 +90,7 @@ fn github_is_told_by_annotations_and_in_the_summary() {
         .filter(|line| line.starts_with("::error title=parser::"))
         .map(str::to_owned)
         .collect();
-    // Its callers take more because of it: one cause, one annotation.
+    // One cause, one annotation, although its callers take more too.
     assert_eq!(errors.len(), 1, "{run}");
     assert!(errors[0].contains("::parse takes more"), "{run}");
     let text = std::fs::read_to_string(&summary).unwrap();

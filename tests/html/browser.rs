@@ -228,7 +228,6 @@ impl Browser {
         self.wait_ready();
     }
 
-    /// Runs the following commands in the first frame of the page.
     pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
     }

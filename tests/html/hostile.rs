@@ -52,7 +52,6 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
         shell.arg(&title).ok();
     }
     let markup = std::fs::read_to_string(here.path("hostile.html")).expect("a page");
-    // The page contains no control characters, script terminators, or bidirectional overrides.
     let is_hostile =
         |c: char| c.is_control() && c != '\n' || ('\u{2028}'..='\u{202e}').contains(&c);
     assert!(!markup.contains(is_hostile));

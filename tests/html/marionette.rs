@@ -83,7 +83,6 @@ impl Marionette {
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// Returns script errors and policy violations of file pages.
     pub(super) fn complaints(&self) -> Vec<Value> {
         self.command("Marionette:SetContext", &json!({ "value": "chrome" }));
         let script = "const messages = Services.console.getMessageArray();

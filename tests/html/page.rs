@@ -29,7 +29,7 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
         let is_inside = address.starts_with("data:,") || address == "about:blank";
         assert!(is_own || is_inside, "{address}");
     }
-    // This test detects policy violations: markup from text, and an external image.
+    // Policy violations are seen: markup from text, and an external image.
     let refused = browser.run(
         "try { document.body.innerHTML = '<p>x'; return 'made' } catch (error) { return error.name }",
     );
@@ -103,7 +103,7 @@ fn a_page_that_was_saved_from_the_browser_shows_the_same() {
     let functions = browser.functions();
     let elements = "return document.querySelectorAll('#app *').length";
     let count = browser.run(elements);
-    // Like "save page as": the current document, with changes by the script.
+    // Like "save page as": the document with the script's changes.
     let saved = browser.run("return '<!doctype html>\\n' + document.documentElement.outerHTML");
     std::fs::write(here.path("saved.html"), saved.as_str().expect("markup")).expect("written");
     browser.open(&here.path("saved.html"));
@@ -158,7 +158,6 @@ fn a_screen_reader_finds_the_functions_in_a_table() {
     );
     let cells = accessible(&browser, "cell");
     assert!(cells.iter().any(|name| name == "work_left"), "{cells:?}");
-    // Two graphics, each with a description.
     let pictures = accessible(&browser, "image");
     for what in ["Flame graph, of ", "Time line"] {
         let is_it = |name: &String| name.starts_with(what);
@@ -223,7 +222,6 @@ pub(super) fn by_keyboard(browser: &Browser) {
     );
     browser.keys(&ESCAPE.to_string());
     assert_eq!(state("search"), "");
-    // Selects a time on the time line.
     browser.run("rprof.timeline.canvas.focus()");
     browser.keys(&ENTER.to_string());
     assert_ne!(state("time"), Value::Null);

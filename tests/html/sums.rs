@@ -118,7 +118,6 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
         browser.run("rprof.change({filters: [], time: null, bySamples: false})");
         let mut filters = Vec::new();
         let mut words = Vec::new();
-        // Filters of different kinds. Two of one kind are alternatives in both.
         for _ in 0..random.below(3) {
             let (filter, more) = filter(browser, &mut random);
             if !filters
@@ -131,7 +130,6 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
         }
         let mut time = Value::Null;
         if random.below(2) == 0 {
-            // A bound between two samples, far from both.
             let bounds = browser.run(
                 "const bounds = [], {time, n} = rprof.profile.rows;
                 for (let i = 1; i < n; i++) if (time[i] - time[i - 1] > 20) bounds.push(Math.round((time[i] + time[i - 1]) / 2));

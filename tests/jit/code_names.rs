@@ -28,7 +28,6 @@ fn check_quarters(report: &Report, (one, two): (f64, f64), what: &str) -> Result
     check_share(what, two, 0.25, samples, other)
 }
 
-/// The map is deleted before the report.
 #[test]
 fn a_perf_map_is_embedded_while_recording() {
     needs!(PerfEvents);
@@ -101,7 +100,7 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let by_rprof = here.rprof("script -F comm,time,event,ip,sym").ok();
     std::fs::remove_file(Path::new(&map)).unwrap();
     let named = |text: &str| {
-        // perf does not name the last entry if it has no size.
+        // perf does not name a last entry without a size.
         let all = text.lines().filter(|line| line.contains("made one"));
         all.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect::<Vec<_>>()
@@ -113,7 +112,6 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     assert_eq!((one, two), (0.0, 0.0));
 }
 
-/// Returns time and function of each sample in JIT code.
 fn moments(script: &str) -> Vec<(u64, String)> {
     let one = |line: &str| {
         let (time, name) = line.trim().split_once(' ')?;
@@ -161,7 +159,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
     let lines = here.rprof("script -F ip,sym,srcline").ok();
     lines.prints("first come\n  made.x:12");
-    // The object is the file that contains the name.
+    // The object is the file with the name.
     let report = here.report("--no-by-language");
     let named = report.only().rows.iter();
     let mut named = named.filter(|row| ["first come", "late comer"].contains(&&*row.symbol));
@@ -265,7 +263,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
-    // The timestamp was the only problem.
+    // Only the timestamp was wrong.
     let (one, two) = shares(&here.report("--no-by-language"));
     std::fs::remove_file(Path::new(&map)).unwrap();
     // Entries without a size have names too.
@@ -487,7 +485,6 @@ fn a_perf_map_that_is_older_than_its_process_names_nothing() {
         std::fs::remove_file(format!("/tmp/perf-{}.map", pid.trim())).unwrap();
         (report.only().rows.iter()).any(|row| row.symbol == "stale_function")
     };
-    // Read while recording, and when reporting.
     for keep in ["", "--keep none"] {
         assert!(run(keep, "now"), "{keep}: the map is used");
         assert!(!run(keep, "2 days ago"), "{keep}: the map is not used");
@@ -508,7 +505,6 @@ fn an_older_perf_map_names_nothing_in_a_recording_of_perf() {
     let run = |age: &str, touched: &str| {
         let record = "record -q -F 999 -g -e cpu-clock:u -o perf.data -- sh run.sh";
         here.perf(record).arg(age).ok();
-        // As a copy has.
         let touched = here.sh(&format!("touch -d '{touched}' perf.data"));
         touched.ok();
         let report = here.report("--no-by-language");

@@ -37,7 +37,6 @@ fn compiled() -> Here {
     here
 }
 
-/// Returns the shares of complete stacks and of named frames.
 fn shares(report: &Report) -> (f64, f64) {
     let share = |of: &str, part: &str, all: &str| {
         let of = &report.quality[of];

@@ -16,7 +16,6 @@ const UNNAMED: &str = "[Java function unnamed]";
 /// Legal callers by method.
 type Callers = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns a folder with the program's classes.
 fn classes() -> Here {
     let here = Here::new();
     here.command("javac").words("-d .").arg(PROGRAM).ok();

@@ -42,7 +42,6 @@ fn finished_files_are_sent_once_in_their_order() {
     wait_until("two files are sent", || server.taken().len() == 2);
     finish(&here, 3);
     wait_until("the third is sent", || {
-        // Noted as sent only after the upload.
         std::fs::read_to_string(here.path("rec.data.pushed"))
             .is_ok_and(|text| text.ends_with("03\n"))
     });

@@ -204,7 +204,6 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
     assert_eq!(requests[0].headers["authorization"], "Bearer s3cret");
     assert_eq!(requests[0].headers["x-scope-orgid"], "team");
     assert_eq!(requests[0].headers["x-more"], "of it");
-    // base64 of me:word.
     assert_eq!(requests[1].headers["authorization"], "Basic bWU6d29yZA==");
     // An unused address (RFC 5737): nothing is sent there without encryption.
     here.rprof("push --to otlp --token-file token http://192.0.2.1:1")

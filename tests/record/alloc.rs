@@ -41,7 +41,6 @@ fn all(stacks: &Folded) -> f64 {
     stacks.values().sum::<u64>() as f64
 }
 
-/// Returns the weight of stacks with this leaf.
 fn of_leaf(stacks: &Folded, leaf: &str) -> f64 {
     let is_leaf = |stack: &str| stack.rsplit(';').next() == Some(leaf);
     let found = stacks.iter().filter(|(stack, _)| is_leaf(stack));

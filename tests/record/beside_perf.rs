@@ -21,7 +21,6 @@ const PROGRAMS: &str = "until [ -e enough ]; do /bin/true; echo >>log; sleep 0.0
 const SOME_MORE: &str = "echo waits; until [ -e go ]; do sleep 0.01; done
     n=$(wc -l <log); until [ $(wc -l <log) -gt $((n + 10)) ]; do sleep 0.01; done";
 
-/// Calls a function with each file mapping in a recording.
 fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Mapped<'_>)) {
     let data = PerfData::open(&here.path(name)).expect("a recording");
     for block in data.blocks() {

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::waits::noted_as;
 use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs};
 
-/// Returns figures of perf.data in seconds: used, sampled, wall.
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
     if run.code() == Some(1) {
@@ -51,7 +50,6 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
     let here = Here::new();
     let (run, truth) = record(&here, "-F 999", "\"$0\" 0.5; sleep 1.2");
     let [used, sampled, wall] = figures(&here);
-    // Four values, rounded to hundredths of a second.
     assert!(
         (used / truth - 1.0).abs() < 0.03 + 0.04 / truth,
         "{used} of {truth} s\n{run}"
@@ -78,7 +76,6 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
     assert!(sampled < 0.9 * used, "{sampled} of {used} s\n{run}");
     run.says("samples cover").says("`-F 20000`");
-    // The suggested frequency helps.
     let (run, _) = record(&here, "-F 20000 --call-graph none", script);
     let [used, more, _] = figures(&here);
     assert!(
@@ -93,7 +90,6 @@ fn many_short_processes_are_told_of_with_what_helps() {
 fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
-    // 400 processes that only exit: much of their time comes after their events are removed.
     let script = "i=0; while [ $i -lt 400 ]; do (:); i=$((i+1)); done";
     let (run, truth) = record(&here, "-F 999", script);
     let [used, ..] = figures(&here);
@@ -101,7 +97,6 @@ fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
         (used / truth - 1.0).abs() < 0.03 + 0.04 / truth,
         "{used} of {truth} s\n{run}"
     );
-    // A daemon works for half a second, and still runs when the command ends.
     let daemon = "(\"$0\" 0.5; touch done; until [ -e go ]; do sleep 0.01; done) & \
                   until [ -e done ]; do sleep 0.01; done";
     let run = here
@@ -156,7 +151,6 @@ fn what_is_attached_is_judged_by_its_own_time() {
     let quality = here.report("").quality;
     let time = &quality["cpu_time"];
     assert!(time["wall"].is_null(), "{time}");
-    // The program alone uses much of the CPU time.
     assert!(time["used"].as_f64() > Some(2e8), "{time}");
     assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
 }

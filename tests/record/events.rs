@@ -153,7 +153,6 @@ fn tracepoint_attrs_are_those_of_perf() {
     compare_all(OF_TRACEFS);
 }
 
-/// Compares all texts, several at a time, because perf mostly waits.
 fn compare_all(texts: &[&str]) {
     std::thread::scope(|scope| {
         for some in texts.chunks(texts.len().div_ceil(8)) {
@@ -289,7 +288,7 @@ fn read_field(line: &str, fields: &mut Fields) {
                 fields.insert("GROUP".to_owned(), 1);
             }
         }
-        // Fields that rprof's reader sets, or that belong to rprof's separate event.
+        // Set by rprof's reader, or of rprof's separate event.
         "size"
         | "disabled"
         | "enable_on_exec"

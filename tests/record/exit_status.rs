@@ -167,7 +167,6 @@ fn exit_status_is_1_for_a_file_that_is_no_recording() {
     }
 }
 
-/// Returns the names of all files here, without tool folders.
 fn names_here(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|e| {

@@ -9,7 +9,6 @@ use rprof_sampler::{Clock, Extras};
 
 use crate::support::{Here, Need, c_with, has, inapplicable, needs, skip};
 
-/// Returns a program that triggers known events at a fixed address.
 fn watched() -> PathBuf {
     c_with("watched.c", &["-no-pie", "-pthread"])
 }
@@ -53,7 +52,6 @@ fn extras_of(here: &Here, file: &str) -> BTreeMap<&'static str, u64> {
 #[test]
 fn attrs_are_those_of_perf_with_the_same_flags() {
     needs!(PerfEvents, Perf, Root);
-    // perf's flags, and ours if they differ.
     let flags = [
         ("-d", "--data"),
         ("-d -W --phys-data", "--data --weight --phys-data"),
@@ -339,7 +337,7 @@ fn registers_are_those_of_the_moment() {
         }
         let sample = Sample::parse(raw.body, layout.unwrap()).unwrap();
         let (user, all) = (sample.regs_user().unwrap(), sample.regs_intr().unwrap());
-        // In user mode both register sets are equal, and the IP is the sample's address. IP and SP.
+        // In user mode both register sets are equal: 8 is the IP, 7 the SP.
         assert_eq!(all.get(8), sample.ip());
         assert_eq!((user.get(8), user.get(7)), (all.get(8), all.get(7)));
         assert_eq!(
@@ -427,7 +425,7 @@ fn counts_of_threads_are_recorded_when_they_end() {
         assert!(values.time_enabled.is_some() && values.time_running.is_some());
         *by_thread.entry(tid).or_insert(0) += count;
     }
-    // Each of the three threads touches ten new pages.
+    // Each of three threads touches ten new pages.
     let told = by_thread.values().filter(|count| **count >= 10).count();
     assert!(told >= 3, "{by_thread:?}");
 }

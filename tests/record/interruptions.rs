@@ -18,7 +18,6 @@ fn samples_by_both(here: &Here, file: &str) -> u64 {
     samples as u64
 }
 
-/// Kills a process, if it still runs.
 fn end(pid: &str) {
     if let Some(pid) = pid.trim().parse().ok().and_then(Pid::from_raw) {
         kill_process(pid, Signal::KILL).ok();
@@ -30,8 +29,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     std::fs::create_dir(here.path("full")).unwrap();
-    // A file system in the shell's mount namespace, which ends with the shell. The command prints
-    // when it ends, and its status.
+    // The file system is in the shell's mount namespace, and ends with it.
     let script = "mount -t tmpfs -o size=256k none full || exit 99
         \"$0\" record -F 20000 -g -e cpu-clock -o full/perf.data -- sh -c '\"$0\" 1; echo ended; exit 5' \"$1\"
         echo status $?
@@ -43,7 +41,6 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
         .arg(env!("CARGO_BIN_EXE_rprof"))
         .arg(c("shares.c"))
         .ok();
-    // rprof fails with a message; the command was not disturbed.
     run.prints("ended\nstatus 1\n");
     run.says("full/perf.data")
         .says("No space left")
@@ -72,7 +69,7 @@ fn a_reader_that_goes_away_ends_the_recording_and_not_the_command() {
 fn processes_that_outlive_the_command_are_named() {
     needs!(PerfEvents);
     let here = Here::new();
-    // A daemon: another session, without the command's files.
+    // A daemon in another session, without the command's files.
     let script = "setsid \"$0\" >pid </dev/null 2>/dev/null & \
                   until [ -s pid ]; do sleep 0.01; done; exit 5";
     let run = (here
@@ -175,7 +172,6 @@ fn the_terminal_is_as_it_was_after_a_command_was_killed() {
     let read = |name| std::fs::read_to_string(here.path(name)).unwrap();
     assert_eq!(read("status"), "137\n");
     assert_eq!(read("after"), read("before"));
-    // A command that exits keeps its settings, as under a shell.
     let inner = format!(
         "{} record -q -- stty -echo; stty -a >after",
         env!("CARGO_BIN_EXE_rprof")
@@ -278,7 +274,7 @@ fn max_size_ends_the_recording_and_not_the_command() {
 fn duration_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    // The command runs until the recording is finished, however long that takes.
+    // The command runs until the recording is finished.
     let run = (here.rprof("record -F 999 -e cpu-clock -d 0.2 -- sh -c"))
         .arg("\"$0\" 0.1; until [ -e go ]; do sleep 0.01; done; exit 5")
         .arg(c("shares.c"))

@@ -96,7 +96,7 @@ fn thousands_of_processes_are_recorded_whole() {
     };
     assert_eq!(seen, all);
     // Memory does not grow with ended tasks: a tenth of them needs about as much. On a busy
-    // machine, more data may be queued for a while.
+    // machine, more data may wait in queues.
     let mut peak = Some(peak);
     measured(|| {
         let peak = peak.take().unwrap_or_else(|| storm("fork", count).1);
@@ -127,7 +127,6 @@ fn thousands_of_threads_are_recorded_whole() {
     assert_eq!(seen, all);
 }
 
-/// Returns a different number for each call, below `bound`.
 fn random(bound: usize) -> usize {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as usize % bound

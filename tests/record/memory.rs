@@ -37,7 +37,6 @@ fn record(here: &Here, ways: &[&str]) -> u64 {
     resident
 }
 
-/// Returns the resident bytes in the fixture's last line.
 fn resident_in(line: &str) -> u64 {
     let kib = line.strip_prefix("done ").expect("the fixture is done");
     kib.parse::<u64>().expect("KiB") << 10
@@ -79,7 +78,6 @@ fn assert_equal(found: u64, kernel: u64) {
     );
 }
 
-/// Returns false if the kernel gives no huge pages on request.
 fn has_huge_pages() -> bool {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|setting| !setting.contains("[never]"))
@@ -143,7 +141,7 @@ fn attached(here: &Here, way: &str) -> u64 {
     let out = || std::fs::read_to_string(here.path("out")).unwrap_or_default();
     wait_until("it waits", || out().contains("ready"));
     let pid = target.pid().as_raw_nonzero();
-    // The command makes the target go on, once it is recorded.
+    // The command makes the recorded target go on.
     let script = format!("kill -USR1 {pid}; until grep -q done out; do sleep 0.01; done");
     let recorder = here.rprof("record --memory -p").arg(pid.to_string());
     let run = recorder.words("-- sh -c").arg(script).ok();

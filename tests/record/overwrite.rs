@@ -11,7 +11,6 @@ use crate::support::{
     Here, Need, Running, c, c_with, has, needs, perf_samples, wait_for_work, wait_until,
 };
 
-/// Returns the sample times of a file, in file order.
 fn times(here: &Here, file: &str) -> Vec<u64> {
     let data = PerfData::open(&here.path(file)).unwrap();
     let mut times = Vec::new();
@@ -31,8 +30,8 @@ fn times(here: &Here, file: &str) -> Vec<u64> {
 fn only_the_last_samples_are_kept_and_they_are_in_order() {
     needs!(PerfEvents, Tool("taskset"));
     let here = Here::new();
-    // One CPU, so that there is one ring buffer. It holds about 600 samples, or 60 ms of CPU time.
-    // The program is in `late` for the last second.
+    // One CPU has one ring buffer, of about 600 samples, or 60 ms of CPU time. The program is in
+    // `late` for the last second.
     let record = here.rprof("record --overwrite -m 32K --call-graph none -e cpu-clock:u -c 100000");
     let run = record
         .words("-- taskset -c 0")
@@ -73,7 +72,6 @@ fn stacks_of_the_last_samples_reach_main() {
     assert!(folded.contains(";main;spin_here"), "{folded}");
 }
 
-/// Returns the files written at a signal, oldest first.
 fn ended(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

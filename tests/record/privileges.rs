@@ -116,7 +116,6 @@ impl Programs {
         self.becoming(shell, who)
     }
 
-    /// Starts commands with the events of another kernel.
     fn on_kernel(&self, here: &Here, kernel: &str, who: Who) -> Shell {
         let shell = here.command("env").arg("-C").arg(self.path("out"));
         self.becoming(shell.arg(c("kernel.c")).arg(kernel), who)
@@ -287,7 +286,7 @@ fn doctor_is_right_on_other_kernels() {
                 let by_cpu = args.contains("-C") && level.is_some_and(|level| level > 0);
                 let run = rprof(args);
                 assert_eq!(run.code() == Some(0), !by_cpu, "{of}: {run}");
-                // A newer kernel is no advice: only `-v` and `doctor` mention it.
+                // Only `-v` and `doctor` mention a newer kernel.
                 assert!(!run.err().contains("or newer has it"), "{of}: {run}");
             }
             let says_why = rprof("record -v -- true");
@@ -384,7 +383,7 @@ fn every_target_event_and_privilege_is_recorded_or_refused_with_a_remedy() {
 fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let run = &outcome.run;
     let of = format!("{} {target} {event}", who.name());
-    // Either a recording, or one message with the obstacle and no file.
+    // A recording, or one message with the obstacle and no file.
     match run.code() {
         Some(0) => assert!(outcome.file, "{of}: no file by\n{run}"),
         Some(1 | 2) => {

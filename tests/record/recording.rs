@@ -107,7 +107,6 @@ fn arguments_reach_the_command_unchanged() {
         .arg("$x")
         .ok();
     assert_eq!(run.out(), "a b|-F||$x|");
-    // Options end at the command, with or without `--`.
     let run = here.rprof("record -q printf %s| -q -F 1").ok();
     assert_eq!(run.out(), "-q|-F|1|");
 }
@@ -176,7 +175,6 @@ fn two_busy_threads_at_9999_hertz_lose_little() {
         let told = run.err().contains("lost 0 samples");
         assert_eq!(told, event.lost == 0, "{run}");
         writeln_figures(&report);
-        // Without other load, nothing is lost.
         check(event.lost * 10 <= event.samples, || {
             format!("{} lost by\n{run}", event.lost)
         })?;
@@ -343,7 +341,6 @@ fn attached_recording_ends_with_the_command() {
         "{run}"
     );
     assert!(share_of_endless(&report) > 0.9, "{run}");
-    // If the target ends first, the recording ends, and the command continues.
     let run = (here
         .rprof("record -e cpu-clock -p")
         .arg(&pid)
@@ -393,13 +390,11 @@ fn the_whole_system_is_recorded_with_all_cpus() {
     }
 }
 
-/// With the option, the number of excluded samples is reported.
 #[test]
 fn rprof_itself_is_left_out_when_asked_to() {
     needs!(PerfEvents, Kernel, Root);
     let samples_of_itself = |option: &str| {
         let here = Here::new();
-        // A high frequency, so that rprof has work.
         let mut rprof = (here
             .rprof("record -v -F 9999 -g -e cpu-clock -a")
             .words(option))

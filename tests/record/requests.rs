@@ -61,7 +61,6 @@ impl Tally {
     }
 }
 
-/// Returns the number in the last byte of a span id.
 fn of_span(root: &str) -> Option<u32> {
     (root.len() == 16).then(|| u32::from_str_radix(&root[14..], 16).ok())?
 }

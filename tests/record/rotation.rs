@@ -23,7 +23,6 @@ fn files(here: &Here) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Returns the report of one file, which must be complete.
 fn report(here: &Here, file: &str) -> Report {
     let run = here
         .rprof("report --format json --sort comm,symbol -i")

@@ -15,7 +15,6 @@ fn recording(here: &Here, options: &str) -> (Running, Pid) {
     (rprof, pid.expect("the number of a process"))
 }
 
-/// Asserts that perf.data is complete and readable.
 fn assert_complete(here: &Here) {
     let run = here.rprof("report").ok();
     run.says_nothing();
@@ -40,7 +39,6 @@ fn signals_end_the_recording_and_finish_the_file() {
         let (rprof, command) = recording(&here, "");
         rprof.signal(signal);
         let run = rprof.end();
-        // The command got the signal too, and ended by it.
         run.exits(128 + number).says("samples of cpu-clock");
         assert!(
             kill_process(command, Signal::CONT).is_err(),

@@ -38,7 +38,6 @@ fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
     (run, truth)
 }
 
-/// Returns the recorder's notes about thread time.
 fn noted(here: &Here, key: &str) -> u64 {
     noted_as(here, &format!("thread-time.{key}"))
 }
@@ -160,7 +159,6 @@ fn perf_reads_the_same_sums() {
         .prints("offcpu-time");
 }
 
-/// Parses the figures that a fixture prints, by name.
 pub(super) fn figures(run: &Run) -> BTreeMap<String, u64> {
     let out = run.out();
     let pair = |line: &str| {
@@ -193,7 +191,7 @@ fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
         assert!(windows >= 2, "{run}");
         let few = waits < truth["switches"] / 4;
         check(few, || format!("{waits} waits of {run}"))?;
-        // Two processes for two seconds and a thread for 0.8 s. Each nanosecond counts once.
+        // Two processes for two seconds and a thread for 0.8 s.
         let total = on + blocked + runnable + unknown;
         let lives = 2 * 2_000_000_000 + truth["wait_long"];
         is_within("all threads", total, lives, 0.1)?;
@@ -287,7 +285,6 @@ fn waits_that_begin_on_chosen_cpus_end_wherever_threads_go_on() {
             !names.into_iter().any(|name| name == "wait_elsewhere"),
             "{run}"
         );
-        // All samples are on the chosen CPU. Samples and waits cover all of its time.
         let elsewhere = here.rprof("collapse -q --cpu").arg(other.to_string()).run();
         assert_eq!(elsewhere.out(), "", "{run}");
         Ok(())
@@ -298,8 +295,7 @@ fn waits_that_begin_on_chosen_cpus_end_wherever_threads_go_on() {
 fn time_without_a_cpu_is_that_of_the_scheduler() {
     needs!(PerfEvents, Root, Tool("taskset"));
     let here = Here::new();
-    // A shell without children. The fields are on-CPU time, run-queue wait time, and number of time
-    // slices.
+    // The fields of schedstat: CPU time, run-queue wait time, time slices.
     let script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; read a b c </proc/$$/schedstat; echo waited $b";
     let cpu = allowed_cpus()[0].to_string();
     let beside = here.command("taskset").arg("-c").arg(&cpu);

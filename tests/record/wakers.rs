@@ -68,7 +68,6 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
             .map(|(_, ns)| ns)
             .sum();
         assert_eq!(cpu.values().sum::<u64>(), all);
-        // In formats with addresses, and with text.
         let made = here
             .rprof("export --format pprof -o waits.pb.gz --off-cpu")
             .ok();
@@ -117,7 +116,6 @@ fn who_wakes_without_being_watched_has_a_name() {
         of_feeder > all / 2,
         "{of_feeder} of {all}\n{stacks:#?}\n{run}"
     );
-    // It has a name but no samples.
     here.rprof("script --show-task-events").ok().prints(" sh ");
     let threads = here.rprof("script -G -F tid").ok().out();
     assert!(!threads.trim().is_empty());
@@ -186,7 +184,6 @@ fn waits_end_in_time_lines_where_they_were_woken() {
         .expect("gzip");
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let tables = &json["shared"];
-    // Leaf and caller of a stack.
     let names = |stack: &Value| {
         let at = stack.as_u64().expect("a stack") as usize;
         let stacks = &tables["stackTable"];

@@ -30,7 +30,6 @@ fn assert_near(ours: &Folded, theirs: &Folded, what: &str) {
     );
 }
 
-/// Compares all output for perf.data in this folder.
 fn assert_agreement(here: &Here, what: &str) {
     here.perf("evlist -v")
         .ok()

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::support::{Here, Report, c, check, check_share, folded, measured, needs};
 
-/// Records the program under the name of an interpreter.
 fn recorded(options: &str) -> Here {
     let here = Here::new();
     let python = here.copy(&c("interpreted.c"), "python3.12");
@@ -174,7 +173,6 @@ fn every_command_shows_the_same_stacks() {
     here.rprof("collapse --no-by-language")
         .ok()
         .prints(";py::parse:/srv/app.py:10;");
-    // Folded stacks tell their language as well.
     std::fs::write(here.path("x.folded"), collapsed.out()).unwrap();
     for input in ["", "-i x.folded"] {
         let svg = here.rprof("flamegraph -o -").words(input).ok();
@@ -227,7 +225,6 @@ fn exports_have_name_file_and_line_apart() {
     );
 }
 
-/// An interpreter whose functions have no names is as before.
 #[test]
 fn recordings_without_names_are_unchanged() {
     needs!(PerfEvents);
@@ -247,7 +244,6 @@ fn top_shows_functions_of_the_program() {
     needs!(PerfEvents);
     let here = Here::new();
     let python = here.copy(&c("interpreted.c"), "python3.12");
-    // Names are read while the program runs.
     let top = here.rprof("top --batch -d 500ms -F 499 -e cpu-clock:u --");
     let top = top.arg(&python).arg("3").ok();
     top.prints("parse (app.py:10)");

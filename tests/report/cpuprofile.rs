@@ -130,7 +130,6 @@ fn an_export_has_the_times_of_the_report_to_the_microsecond() {
                 );
             }
         }
-        // Each thread's time is rounded.
         let rounding = 1000 * tids.len() as u64;
         assert!(again.weight.abs_diff(recorded.weight) < rounding);
     }

@@ -89,13 +89,11 @@ const PYTHON: [Cause; 3] = [
     ("loops", "itself", "nested_loops"),
 ];
 
-/// Records a program and returns its explanation.
 fn explained(here: &Here, options: &str, program: &Path, words: &str) -> String {
     here.record(&format!("-g -F 1999 {options}"), program, words);
     here.rprof("explain").ok().out()
 }
 
-/// Returns the sentences about kinds of work, with their share.
 fn kinds(text: &str) -> Vec<(f64, &str)> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("- "));
     let shares = lines.filter_map(|line| {
@@ -115,7 +113,6 @@ fn check_cause(text: &str, (mode, cause, function): Cause) -> Result<(), String>
     })?;
     let words = text.split_whitespace().count();
     check(words <= WORDS + 12, || format!("{mode}: {words} words"))?;
-    // No other kind of work has most of the time.
     for (share, rest) in kinds(text) {
         let other = LABELS
             .iter()

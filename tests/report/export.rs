@@ -190,7 +190,6 @@ fn speedscope_has_each_thread_in_time() {
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let frames = json["shared"]["frames"].as_array().expect("frames");
     let profiles = json["profiles"].as_array().expect("profiles");
-    // By leaf over all threads, as in the report.
     let mut own: BTreeMap<String, u64> = BTreeMap::new();
     for profile in profiles {
         assert_eq!(
@@ -215,7 +214,6 @@ fn speedscope_has_each_thread_in_time() {
     for name in ["work_left", "work_right"] {
         assert_eq!(own.get(name), Some(&event.row(name).own), "{own:#?}");
     }
-    // Each frame occurs once in the table.
     let mut known = std::collections::BTreeSet::new();
     assert!(
         frames.iter().all(|frame| known.insert(frame.to_string())),
@@ -268,7 +266,6 @@ fn samples_have_the_labels_that_are_asked_for() {
         all.prints(label);
     }
     assert!(!raw("none").out().contains("comm:["));
-    // A label splits the same samples, and adds none.
     let sums = |labels: &str| -> u64 {
         raw(labels);
         by_pprof(&here, "", "x.pb.gz").values().map(|s| s.0).sum()

@@ -38,7 +38,6 @@ fn flamegraph_has_all_stacks_with_min_width_0() {
     here.record("-F 999 -g", &c("syscalls.c"), "0.3");
     let run = here.rprof("flamegraph --min-width 0 -o -").ok();
     let titles = well_formed(&run.out());
-    // Each distinct prefix of a stack is a frame, plus the root "all".
     let stacks = folded(&here.rprof("collapse").ok());
     let mut prefixes = std::collections::BTreeSet::new();
     for stack in stacks.keys() {
@@ -87,7 +86,6 @@ fn flamegraph_states_what_is_too_narrow_to_be_drawn() {
     let main = titles.iter().find(|title| title.starts_with("main ("));
     let note = "; 50,001 callees too narrow to be drawn: 50.00%)";
     assert!(main.is_some_and(|main| main.ends_with(note)), "{main:?}");
-    // In place of the line if the subtitle is set.
     here.rprof("flamegraph --subtitle mine many.folded").ok();
     assert!(svg(&here, "flamegraph.svg").contains(sentence));
     let quiet = here.rprof("flamegraph -q many.folded").ok();
@@ -136,7 +134,6 @@ fn flamegraph_is_deterministic() {
     here.record("-F 999 -g", &program, "0.1");
     let first = here.rprof("flamegraph -o -").ok();
     assert_eq!(first.out(), here.rprof("flamegraph -o -").ok().out());
-    // The title is the start of the command, without the recording options.
     let title: String = program.display().to_string().chars().take(100).collect();
     first.prints(&format!(">{title}"));
 }

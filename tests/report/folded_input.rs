@@ -180,7 +180,6 @@ fn folded_text_has_no_samples_and_no_header() {
     }
 }
 
-/// All commands listed in the message can read folded text.
 #[test]
 fn commands_that_are_named_as_readers_of_folded_text_read_it() {
     let here = with_text(TEXT);
@@ -229,7 +228,6 @@ fn wrong_lines_are_told_and_the_others_kept() {
     run.says("2 lines (the first is line 2) of x.folded skipped");
     let report = Report::parse(&here.rprof("report -i x.folded --format json").ok());
     assert_eq!(report.quality["warnings"].as_array().unwrap().len(), 1);
-    // Other text is reported as neither format.
     let run = with_text("nothing of the kind\n")
         .rprof("report -i x.folded")
         .exits(1);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::support::{Here, Report, c, c_with, needs};
 
-/// Returns self and total of each named function, in nanoseconds.
 fn functions(report: &Report) -> BTreeMap<String, (u64, u64)> {
     let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for row in &report.only().rows {
@@ -25,7 +24,6 @@ fn report_of(here: &Here, file: &str) -> Report {
 fn our_own_exports_are_the_same_profile_again() {
     needs!(PerfEvents);
     let here = Here::new();
-    // With inlined calls everywhere, independent of installed debug symbols of the C library.
     let program = c_with("threads.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.3");
     let recorded = functions(&report_of(&here, "perf.data"));

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Here, Report, Run, c, check, folded, measured, needs};
 
-/// Returns the seconds that the fixture printed.
 fn seconds(run: &Run) -> Vec<f64> {
     let words = run.out();
     let words = words.split_whitespace();
     words.map(|word| word.parse().expect("seconds")).collect()
 }
 
-/// Records the fixture, and returns what it printed.
 fn recorded(here: &Here, options: &str, args: &str) -> Vec<f64> {
     let run = here.rprof("record -q").words(options).arg("--");
     seconds(&run.arg(c("phases.c")).words(args).ok())
@@ -73,7 +71,6 @@ fn recomputed(here: &Here) -> Recomputed {
     (own, counts)
 }
 
-/// Compares the report of perf.data with single samples.
 fn equals_single_samples(here: &Here) {
     let (own, counts) = recomputed(here);
     let report = here.report("--latency");
@@ -101,7 +98,6 @@ fn equals_single_samples(here: &Here) {
     }
     assert_eq!(event.samples, of_all);
     assert_eq!(here.report("--parallelism 1-256").only().samples, of_all);
-    // All views have the same weights.
     let stacks = folded(&here.rprof("collapse -q --latency").ok());
     assert_eq!(stacks.values().sum::<u64>(), event.weight);
 }

@@ -47,14 +47,12 @@ fn filters_that_leave_no_sample_fail_with_their_name_in_every_command() {
             assert!(!here.path("out").exists(), "left behind by\n{run}");
         }
     }
-    // The message names each filter, and suggests the nearest name.
     here.rprof("report --comm nobody --pid 1,2")
         .exits(1)
         .says("none passes --comm nobody and --pid 1,2");
     here.rprof("flamegraph -o out --symbol burn_sevent")
         .exits(1)
         .says("nearest: burn_seventy");
-    // The same for a recording of the command itself.
     let run = here
         .rprof("flamegraph -o out --comm nobody --")
         .arg(c("shares.c"))

@@ -11,7 +11,6 @@ use crate::support::{Here, Report, c, c_with, cxx, needs, oracles, pprof, wait_u
 /// Self and total weight of each function.
 type Shares = BTreeMap<String, (u64, u64)>;
 
-/// Returns the named functions in a report of one event.
 fn functions(report: &Report) -> Shares {
     let mut shares = Shares::new();
     for row in &report.only().rows {
@@ -38,7 +37,6 @@ fn by_traces(text: &str) -> Shares {
         }
         let mut name = line.trim();
         if begins {
-            // Labels come first, then the weight and the leaf.
             let Some((first, leaf)) = name.split_once(' ') else {
                 continue;
             };

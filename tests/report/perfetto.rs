@@ -10,7 +10,6 @@ enum Field<'b> {
     Bytes(&'b [u8]),
 }
 
-/// Returns the fields of a protobuf message.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     fn varint(bytes: &mut &[u8]) -> u64 {
         let (mut value, mut shift) = (0, 0);

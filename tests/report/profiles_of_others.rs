@@ -273,31 +273,26 @@ fn compressed_recordings_are_recordings() {
 fn text_of_perf_is_read_in_any_choice_of_fields() {
     let here = Here::new();
     for (text, folded) in [
-        // Lines that end in a number.
         (
             "perf 17637 [000]   731.563076:    raw_syscalls:sys_exit: NR 16 = 0\n\t\
              ffffffff81415e9c syscall_exit_work+0xbc ([kernel.kallsyms])\n\t           fdd6b __GI___ioctl+0x3b (/lib/libc.so.6)\n\n",
             "perf;__GI___ioctl;syscall_exit_work 1\n",
         ),
-        // Samples without frames.
         (
             "ls 7 [000] 1.5: raw_syscalls:sys_exit: NR 16 = 0\nls 7 [000] 1.6: raw_syscalls:sys_exit: NR 0 = 65536\n",
             "ls 2\n",
         ),
         ("              ls     7   1.5: cycles: \n", "ls 1\n"),
-        // Other records.
         (
             "w 17 708.395595: PERF_RECORD_COMM exec: w:17/17\nw 17 708.395626: PERF_RECORD_MMAP2 17/17: [0x5(0x1) @ 0 fe:00 1 2]: r-xp /w\n\
              w 17 708.396595:    1001 cycles: \n\t 113c leaf+0x13 (/opt/w)\n\n",
             "w;leaf 1001\n",
         ),
-        // Objects with brackets, and without an object.
         (
             "w 17 1.5: 7 cycles: \n\t 113c [unknown] (/opt/app/gone (deleted))\n\n",
             "w;[gone_(deleted)] 7\n",
         ),
         ("w 17 1.5: 7 cycles: \n\t 113c leaf\n\n", "w;leaf 7\n"),
-        // Without time, with misc, with a data address.
         ("w 17 cycles: \n\t 113c leaf (/w)\n\n", "w;leaf 1\n"),
         ("w \n\t 113c leaf (/w)\n\n", "w;leaf 1\n"),
         (

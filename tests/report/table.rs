@@ -29,7 +29,6 @@ fn report_is_a_table_with_a_verdict_above() {
     let report = here.report("");
     let samples = report.only().samples;
     run.prints(&format!("# event cpu-clock: {samples} samples"));
-    // Each row: self, total, samples, symbol, object.
     let out = run.out();
     let row = out
         .lines()
@@ -186,7 +185,6 @@ fn report_without_children_has_no_total_and_the_same_self() {
         !text.out().contains("total") && !text.out().contains("stacks:"),
         "{text}"
     );
-    // Filters and trees that need callers still work.
     let focused = here.report("--no-children --focus work_left");
     assert!(focused.samples() > 0 && focused.samples() < whole.samples());
     here.rprof("report --no-children -g").ok().prints("└─ ");
@@ -283,7 +281,6 @@ fn report_filters_samples() {
         "{sum} of {}",
         all.samples()
     );
-    // The kernel's CPU list format.
     assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
 }
 

@@ -89,7 +89,6 @@ fn the_terminal_is_left_as_it_was() {
     terminal.key("C-c");
     terminal.wait_for_end();
     assert_eq!(terminal.settings("control"), before, "after Ctrl-C");
-    // Suspends to the shell, and returns to the same screen.
     begin();
     terminal.keys("2");
     terminal.wait("[2 tree]");
@@ -143,15 +142,13 @@ fn code_of_the_selected_function_is_a_page() {
     terminal.keys("a");
     terminal.wait("shares of all samples");
     let screen = terminal.screen();
-    // The visible lines equal the command's output.
     let listing = here.rprof("annotate burn_seventy --color never").ok().out();
     let line = listing.lines().find(|line| line.contains("shares.c"));
     let line = line.expect("no line of the source").trim_end();
     let shown: String = line.chars().take(60).collect();
     assert!(screen.contains(&shown), "{shown:?} is not in\n{screen}");
     terminal.key("Escape");
-    // The names of the views stay on the screen. A key immediately after Escape would be an Alt
-    // key.
+    // A key immediately after Escape would be an Alt key, so wait for the names of the views.
     wait_until("the code is gone", || {
         !terminal.screen().contains("shares of all samples")
     });

@@ -18,10 +18,9 @@ fn recorded() -> Here {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     wait_until("it waits", waits_for_the_others);
-    // All switches: the recorder would otherwise record windows, in which a sleep has no end.
-    // In the program's session: nice values do not apply between sessions (autogroups, sched(7)).
-    // The recorder would get too little CPU time next to busy threads of the program and other
-    // tests.
+    // All switches, because a sleep has no end in a sampled window. In the program's session,
+    // because nice values do not apply between sessions (autogroups, sched(7)): the recorder would
+    // get too little CPU time.
     let shell = here
         .rprof("record -q --off-cpu --off-cpu-budget 100 -e cpu-clock -F 999 -g -d 1 -p")
         .job();
@@ -94,7 +93,6 @@ fn waits_are_chosen_by_their_reason() {
     )
     .expect("cannot write folded stacks");
     assert_eq!(chosen("--symbol [pipe] waits.folded"), of("pipe"));
-    // By thread, on-CPU and off-CPU.
     let states = here
         .rprof("report --format json --wall --no-fold-idle -s comm,state")
         .ok();
@@ -117,7 +115,6 @@ fn an_event_that_was_chosen_is_kept_or_refused() {
     let here = recorded();
     let weight = |options: &str| here.report(options).only().weight;
     let (ran, waited) = (weight("--event cpu-clock"), weight("--off-cpu"));
-    // Filters that agree with the flag change nothing.
     assert_eq!(weight("--event offcpu-time --off-cpu"), waited);
     assert_eq!(weight("--event cpu-clock --wall"), ran + waited);
     assert_eq!(weight("--event cpu-clock --reason running"), ran);

@@ -72,7 +72,6 @@ pub(super) fn rewrite(
     writer.finish(features).unwrap();
 }
 
-/// Returns all records of a recording, and the first sample.
 pub(super) fn records(data: &PerfData) -> (Vec<u8>, Vec<u8>) {
     let (mut all, mut sample) = (Vec::new(), Vec::new());
     for block in data.blocks() {
@@ -117,7 +116,6 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     );
     let mut out = image.to_vec();
     let mut headers = image[headers..][..count * 64].to_vec();
-    // The section names, with more appended.
     let names_at = out.len() as u64;
     let mut texts = image[start..start + size].to_vec();
     let mut place = Vec::new();
@@ -137,7 +135,6 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
         out.extend_from_slice(&1_u64.to_le_bytes());
         out.extend_from_slice(&compress(contents).unwrap());
         let data_len = out.len() as u64 - data_at;
-        // PROGBITS, compressed.
         headers.extend_from_slice(&name.to_le_bytes());
         headers.extend_from_slice(&1_u32.to_le_bytes());
         for word in [1 << 11, 0, data_at, data_len, 0, 1, 0] {

@@ -70,8 +70,7 @@ fn every_capture_is_read_without_panic_or_hang() {
             let run = here.rprof(command).arg("-i").arg(&path).run();
             match run.code() {
                 Some(0) => {}
-                // A rejection is one clear message. An empty recording gives another one, with a
-                // possible cause.
+                // A rejection is one clear message, for an empty recording with a possible cause.
                 Some(1) if run.err().lines().count() == 1 => {}
                 Some(1) if run.err().contains(" has no samples: ") => {}
                 _ => failed.push(run.to_string()),

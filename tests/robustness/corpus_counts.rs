@@ -171,7 +171,7 @@ fn samples_are_as_many_as_perf_counts() {
             by_event.join(", ")
         );
         show(&row);
-        // Without a count by perf, compares with the records, unless they are compressed.
+        // Without a count by perf, compares with uncompressed records.
         let by_records = match capture.by_perf {
             None if !capture.is_compressed => by_rprof.is_none_or(|n| n == capture.samples),
             _ => true,
@@ -195,7 +195,6 @@ struct Line {
 
 const FIELDS: &str = "script -F comm,tid,time,ip";
 
-/// Parses the output of perf or rprof for [`FIELDS`].
 fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     let address = |word: &str| {
         let parsed = u64::from_str_radix(word, 16);

@@ -80,7 +80,6 @@ const RANGES: (u64, u64) = (0x55, 0x17);
 const NAME: (u64, u64) = (0x6e, 0x0e);
 const ORIGIN: (u64, u64) = (0x31, 0x10);
 
-/// Encodes an entry of this code that covers all addresses.
 fn everywhere(code: u64) -> Bytes {
     Bytes::default().leb(code).u64(1).u64(1 << 46)
 }

@@ -20,7 +20,7 @@ fn compressed_records() {
     rewrite(&here, "bomb.data", |data, write, _| {
         let (all, sample) = records(data);
         write(&all);
-        // A single zstd stream. A real recorder flushes it sometimes, so it expands less.
+        // A single zstd stream. Real recorders flush it, so it expands less.
         let bomb = compress(&sample.repeat((200 << 20) / sample.len())).unwrap();
         for part in bomb.chunks(60_000) {
             let size = 8 + part.len() as u16;

@@ -24,7 +24,6 @@ fn in_own_mounts(here: &Here, script: &str) -> Shell {
     shell.arg(RPROF)
 }
 
-/// Returns the names in the folder with a prefix, sorted.
 fn names(here: &Here, prefix: &str) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -97,7 +96,6 @@ fn rotation_leaves_the_files_of_others_alone() {
     let here = Here::new();
     let rprof = endless(&here, "--switch-output --switch-max-files 1");
     wait_until("samples are in it", || here.samples_so_far() > 50);
-    // Another program moves the recording, and creates another file there.
     std::fs::rename(here.path("perf.data"), here.path("moved")).expect("it is there");
     write(&here, "perf.data", "precious");
     for n in 1..=2 {

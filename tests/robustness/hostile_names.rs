@@ -31,7 +31,6 @@ const NAMES: [(&[u8], &[u8]); 4] = [
 const COMM: &[u8] = b"\x1b[7m;<b>\n\xe2\x80\xae&";
 const FILE: &[u8] = b"evil;\x1b[2J<script>alert(4)<b>\n\xe2\x80\xae\xff 9";
 
-/// Builds the program with these names, and records it with stacks.
 fn recorded(here: &Here) -> Run {
     let program = c_with("hostile.c", &["-g", "-Wl,--build-id"]);
     let mut bytes = std::fs::read(program).expect("a program");

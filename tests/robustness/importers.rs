@@ -17,7 +17,6 @@ fn gzip(here: &Here, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::
     encoder.finish().expect("it can be written");
 }
 
-/// Appends a varint.
 fn number(mut value: u64, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
@@ -26,7 +25,6 @@ fn number(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Encodes a numeric field.
 fn value(tag: u64, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     number(tag << 3, &mut out);
@@ -34,7 +32,6 @@ fn value(tag: u64, value: u64) -> Vec<u8> {
     out
 }
 
-/// Encodes a bytes field.
 fn field(tag: u64, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     number(tag << 3 | 2, &mut out);

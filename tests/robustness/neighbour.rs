@@ -10,7 +10,6 @@ use crate::support::{Here, Report, c, check, check_share, measured, needs};
 /// Maximum memory of the recorder without its ring buffers, in KiB.
 const MAX_MEMORY: u64 = 128 << 10;
 
-/// Returns a line of `/proc/PID/status` in KiB.
 fn status(pid: Pid, key: &str) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let status = std::fs::read_to_string(path).unwrap_or_default();

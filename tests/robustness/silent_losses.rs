@@ -94,7 +94,6 @@ fn records_of_unknown_types_are_told_by_every_command() {
 fn sizes_that_lie_are_told_by_every_command() {
     needs!(PerfEvents);
     let here = recording("-F 999 -g");
-    // An extra word after the last field.
     with_samples(&here, |nth, bytes| {
         if nth == 3 {
             let size = bytes.len() as u16 + 8;

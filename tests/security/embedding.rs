@@ -46,7 +46,6 @@ fn a_file_that_is_bound_over_a_perf_map_is_not_embedded() {
     assert!(!report.out().contains("made_up_secret"), "{report}");
 }
 
-/// The same by the file's owner, who may read it.
 #[test]
 fn a_perf_map_of_lines_that_are_none_is_not_embedded() {
     needs!(PerfEvents, Root, Tool("setpriv"));
@@ -83,7 +82,6 @@ fn memory_that_is_no_program_is_not_embedded() {
     assert!(!kept.any(|line| line.contains("memfd")), "{header}");
 }
 
-/// A path that leads to another file meanwhile is not followed.
 #[test]
 fn a_link_in_place_of_a_deleted_library_is_not_followed() {
     needs!(PerfEvents, Root, Tool("setpriv"));
@@ -142,7 +140,6 @@ fn a_program_that_its_process_may_not_read_is_not_embedded() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();
     let neighbour = Neighbour::new(&here);
-    // It is executable, but not readable.
     let hidden = neighbour.path("hidden");
     here.command("cp")
         .arg(neighbour.path("mallory"))

@@ -21,7 +21,6 @@ fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
     let device = here.path("disk");
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, &device, FileType::BlockDevice, mode, makedev(240, 0)).unwrap();
-    // Both the default name and an explicit one.
     symlink(&device, here.path("flamegraph.svg")).unwrap();
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("flamegraph.svg is a link").says("-o");
@@ -58,7 +57,7 @@ fn fifos_without_a_reader_end_the_command_at_once() {
     let here = Here::new();
     folded(&here);
     here.sh("mkfifo flamegraph.svg perf.data pipe").ok();
-    // Formerly, both waited forever for a reader.
+    // A FIFO without a reader must not hang the command.
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("is a named pipe");
     let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
@@ -263,7 +262,6 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
         let meta = std::fs::metadata(here.path(name)).expect("it was written");
         meta.mode() & 0o7777
     };
-    // Writes to a device, for kernel time.
     let command = "dd if=/dev/zero of=/dev/null bs=64k count=60000 2>/dev/null";
     here.rprof("record -q -F 1999 -g -e cpu-clock -- sh -c")
         .arg(command)
@@ -280,7 +278,6 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
         here.rprof("export -o").arg(name).ok();
         assert_eq!(mode(name), 0o600, "{name}");
     }
-    // With names only, the umask decides.
     let umask = "umask 022; exec \"$0\" \"$@\"";
     let rprof = |args: &str| {
         let shell = here.sh(umask).arg(env!("CARGO_BIN_EXE_rprof"));
@@ -306,12 +303,10 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
             ),
             false => text = bytes,
         }
-        // Kernel addresses in hexadecimal and decimal.
         let text = String::from_utf8_lossy(&text);
         assert!(!text.contains("ffffffff8"), "{name}");
         assert!(!text.contains("184467440"), "{name}");
     }
-    // A page with kernel instructions contains their addresses.
     let page = rprof("html --annotate 5 -o code.html");
     let text = std::fs::read(here.path("code.html")).expect("it was written");
     assert!(!text.is_empty());
@@ -325,7 +320,6 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
     }
 }
 
-/// Profiles of user code are shared as before.
 #[test]
 fn outputs_without_kernel_addresses_keep_the_umask() {
     needs!(PerfEvents);

@@ -24,7 +24,6 @@ fn each_call_is_counted_once_in_all_threads() {
 fn counts_of_a_command_and_its_children_are_those_of_perf() {
     needs!(PerfEvents, Perf, Tracepoints);
     let here = Here::new();
-    // The script alone determines the events.
     let events = "sched:sched_process_fork,sched:sched_process_exit,sched:sched_process_exec";
     let script = "for i in 1 2 3 4 5; do /bin/true; done; (/bin/true; /bin/true)";
     let ours = here
@@ -187,7 +186,6 @@ fn intervals_come_while_it_runs_and_add_up() {
     let in_interval = |line: &serde_json::Value| line["interval"]["counts"][0]["value"].as_u64();
     let sum: Option<u64> = intervals.iter().map(in_interval).sum();
     assert_eq!(sum, Some(40_000), "{run}");
-    // After this many intervals, the command is ended.
     let run = here
         .rprof("stat -x ; -I 20 --interval-count 3 -e task-clock:u --")
         .arg(c("endless.c"));

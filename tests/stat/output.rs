@@ -73,7 +73,6 @@ fn lines_have_a_head_and_the_separator_that_was_asked_for() {
         (fields[2], fields[3], fields[5], fields[7]),
         ("1", "all", "6", "1.0000")
     );
-    // A name that contains the separator is quoted.
     let run = here
         .rprof("stat --format csv -e page-faults/name='a,b'/u -- true")
         .ok();

@@ -32,7 +32,6 @@ pub(crate) enum Class {
     OldVersion,
 }
 
-/// Explains a frame that perf and rprof print differently.
 fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<Class> {
     if (&by_perf.address, &by_perf.object) != (&by_rprof.address, &by_rprof.object) {
         return None;

@@ -16,22 +16,18 @@ const C_FLAGS: &[&str] = &[
     "-pthread",
 ];
 
-/// Compiles a C program with frame pointers.
 pub(crate) fn c(source: &str) -> PathBuf {
     c_with(source, &[])
 }
 
-/// Compiles a C program with additional flags.
 pub(crate) fn c_with(source: &str, flags: &[&str]) -> PathBuf {
     compile(&env_or("CC", "cc"), source, &[C_FLAGS, flags].concat())
 }
 
-/// Compiles a C++ program with frame pointers.
 pub(crate) fn cxx(source: &str) -> PathBuf {
     compile(&cxx_compiler(), source, C_FLAGS)
 }
 
-/// Compiles a C++ program with additional flags.
 pub(crate) fn cxx_with(source: &str, flags: &[&str]) -> PathBuf {
     compile(&cxx_compiler(), source, &[C_FLAGS, flags].concat())
 }

@@ -94,7 +94,6 @@ fn is_cpu(word: &str) -> bool {
     digits.is_some_and(|d| d.len() == 3 && d.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Returns true for `1234.567890:`.
 fn is_time(word: &&str) -> bool {
     let number = word.strip_suffix(':').and_then(|w| w.split_once('.'));
     number.is_some_and(|(s, us)| {

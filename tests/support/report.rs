@@ -61,7 +61,6 @@ impl Report {
         }
     }
 
-    /// Returns the event, if only one has samples.
     pub(crate) fn only(&self) -> &Event {
         let names: Vec<_> = self.events.iter().map(|e| &e.name).collect();
         assert_eq!(self.events.len(), 1, "one event was expected: {names:?}");
@@ -102,7 +101,6 @@ impl Event {
         sums
     }
 
-    /// Returns the self share of a function, from 0 to 1.
     pub(crate) fn self_share(&self, symbol: &str) -> f64 {
         self.share(symbol, |row| row.own)
     }
@@ -117,7 +115,6 @@ impl Event {
         rows.map(weight).sum::<u64>() as f64 / self.weight as f64
     }
 
-    /// Returns the row of a function, which must exist.
     pub(crate) fn row(&self, symbol: &str) -> &Row {
         let found = self.rows.iter().find(|row| row.symbol == symbol);
         found.unwrap_or_else(|| {

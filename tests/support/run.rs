@@ -37,7 +37,6 @@ impl Run {
         self
     }
 
-    /// Asserts that standard output contains a text.
     pub(crate) fn prints(&self, text: &str) -> &Run {
         assert!(
             self.out().contains(text),
@@ -46,7 +45,6 @@ impl Run {
         self
     }
 
-    /// Asserts that standard error contains a text.
     pub(crate) fn says(&self, text: &str) -> &Run {
         assert!(
             self.err().contains(text),

@@ -175,7 +175,6 @@ pub(crate) struct Sent {
     pub(crate) shown: (String, String),
 }
 
-/// Checks headers, also those that every request has.
 fn check_headers(request: &Request, expected: &[(&str, &str)]) {
     for (name, value) in expected {
         assert_eq!(request.headers[*name], *value, "{request:?}");

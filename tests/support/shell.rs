@@ -139,7 +139,6 @@ impl Shell {
         self
     }
 
-    /// Adds arguments without spaces.
     pub(crate) fn words(mut self, args: &str) -> Shell {
         self.command.args(args.split_whitespace());
         self
@@ -197,12 +196,10 @@ impl Shell {
         }
     }
 
-    /// Runs it to its end, and asserts exit status 0.
     pub(crate) fn ok(self) -> Run {
         self.exits(0)
     }
 
-    /// Runs it to its end, and asserts the exit status.
     pub(crate) fn exits(self, code: i32) -> Run {
         let run = self.run();
         run.exits(code);
@@ -302,7 +299,6 @@ impl Drop for Running {
     }
 }
 
-/// Formats the command roughly as typed.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());

@@ -73,7 +73,6 @@ impl Message {
         all[0]
     }
 
-    /// Returns a number, or 0 if the field is missing.
     pub(crate) fn number(&self, tag: u64) -> u64 {
         self.all(tag).last().map_or(0, Field::number)
     }

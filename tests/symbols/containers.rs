@@ -134,7 +134,6 @@ fn programs_that_can_be_found_are_not_embedded() {
     assert!(!header.out().contains("\nkept "), "{header}");
 }
 
-/// perf skips the embedded files, and sees the same samples.
 #[test]
 fn perf_reads_a_recording_with_embedded_files() {
     needs!(PerfEvents, Perf);
@@ -146,7 +145,6 @@ fn perf_reads_a_recording_with_embedded_files() {
     assert_eq!(perf.out().lines().count() as u64, samples, "{perf}");
 }
 
-/// A sleeping program has no samples, and needs no names.
 #[test]
 fn deleted_programs_without_samples_are_not_embedded() {
     needs!(PerfEvents, Root);

@@ -173,7 +173,6 @@ fn debuginfod_failures_are_told_with_a_remedy() {
     quiet.says_nothing();
 }
 
-/// A server that sends another program's debug file.
 #[test]
 fn debuginfod_files_of_another_build_id_are_refused() {
     needs!(PerfEvents, Debuginfod);

@@ -28,7 +28,6 @@ fn main() {
 }
 ";
 
-/// Waits until a change of the file would change its timestamp.
 fn settle(file: &Path) {
     let changed = fs::metadata(file).expect("a file").ctime();
     let until = SystemTime::UNIX_EPOCH + Duration::from_secs(changed.unsigned_abs() + 4);

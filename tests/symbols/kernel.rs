@@ -36,7 +36,6 @@ fn kernel_stacks_stand_above_user_stacks() {
         }
     }
     assert!(both > 0, "no vfs_read above pump in {stacks:#?}");
-    // The kernel does most of the program's work.
     let share = objects.only().total_share("vfs_read");
     assert!(share > 0.3, "only {:.1} % in vfs_read", share * 100.0);
 }

@@ -26,10 +26,9 @@ fn source_lines_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     // Without inlined calls, each address has one line, and perf and rprof agree on the semantics.
-    // Selects only `bottom`, which does the work, half of it on each of two lines. No other
-    // function precedes it in its own file: the file register of a line program starts at 1 (DWARF
-    // 5, 6.2.2), but binutils 2.40's addr2line, which perf uses, takes file 0 (llvm-symbolizer does
-    // not).
+    // Selects `bottom`, which does the work, half of it on each of two lines. It must be the first
+    // function of its file: line programs start at file 1 (DWARF 5, 6.2.2), but binutils 2.40's
+    // addr2line, which perf uses, takes file 0 (llvm-symbolizer does not).
     let program = generated(
         "two_lines",
         TWO_LINES,
@@ -71,7 +70,7 @@ fn source_lines_stand_beside_functions_and_in_json() {
     let here = Here::new();
     let program = c_with("shares.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.2");
-    // The work is a line of burn.h, inlined into three functions.
+    // A line of burn.h does the work, inlined into three functions.
     let by_both = here
         .rprof("report --sort symbol,srcline --no-children")
         .ok();

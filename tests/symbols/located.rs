@@ -107,7 +107,6 @@ fn every_view_has_located_functions_and_no_located_has_none() {
     let report = here.report("--no-located");
     assert_eq!(report.quality["frames"]["located"], 0);
 
-    // All samples of a located function are in that function.
     let stacks = folded(&here.rprof("collapse").ok());
     let (with, without) = (
         folded(&here.rprof("collapse").ok()).values().sum::<u64>(),
@@ -139,7 +138,6 @@ fn located_functions_are_compared_within_one_build() {
     assert!(same.contains("bare+0x"), "{same}");
     let different = here.rprof("diff a.data c.data --format json").ok().out();
     assert!(!different.contains("bare+0x"), "{different}");
-    // Builds of one name are not merged either.
     let merged = here.rprof("collapse a.data b.data").ok().out();
     assert!(merged.contains("bare+0x"), "{merged}");
 }

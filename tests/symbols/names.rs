@@ -109,7 +109,6 @@ fn rust_names_are_demangled() {
                 .filter(|n| n.contains(hot))
                 .map(|n| report.only().self_share(n))
                 .sum();
-            // Each should have a third of the time.
             assert!(share > 0.1, "{hot}: {share} with {flags:?} of {own:#?}");
         }
     }
@@ -214,7 +213,6 @@ fn names_in_messages_do_no_harm() {
     let here = Here::new();
     for name in HOSTILE {
         let name = std::ffi::OsStr::from_bytes(name);
-        // As on a terminal, where the output is not filtered.
         for forced in ["0", "1"] {
             let here = |args| here.rprof(args).env("CLICOLOR_FORCE", forced);
             here("report -i").arg(name).exits(1).is_clean();

@@ -30,7 +30,6 @@ const INSIDE: &str = "
 const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & \
     until grep -q libc /proc/$!/maps; do sleep 0.01; done; mv ../other changed; wait";
 
-/// Asserts that each program has named functions in the folded stacks.
 fn assert_all_named(stacks: &Run, what: &str) {
     let stacks = folded(stacks);
     for program in ["low", "copied", "changed"] {

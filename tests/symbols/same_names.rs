@@ -152,7 +152,6 @@ fn functions_of_one_name_each_have_no_place() {
     assert!(!own.contains(".rs:"), "{own}");
 }
 
-/// A filter by name matches without the location.
 #[test]
 fn a_name_without_its_place_chooses_all_functions_of_that_name() {
     needs!(PerfEvents);
@@ -232,7 +231,6 @@ fn overloads_and_instances_are_rows_of_their_own() {
             "Work::operator() (long) const",
         ];
         assert_eq!(overloads, expected, "{flags:?}");
-        // A name without the parameters means all of them.
         here.rprof("report --symbol Work::operator()").ok();
     }
     let program = generated("closures", CLOSURES, Language::Rust, &["-O"]);

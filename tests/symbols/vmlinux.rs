@@ -68,8 +68,7 @@ fn vmlinux_names_functions_and_lines_of_its_kernel_only() {
     let vmlinux = made_up(&here, "vfs_read", &running_build_id(&here));
     let options = format!("--vmlinux {}", vmlinux.display());
     let after = here.report(&options);
-    // The symbol covers the first 64 bytes of the function. kallsyms names the rest, and everything
-    // else.
+    // The symbol covers the first 64 bytes of the function. kallsyms names the rest.
     let share = |name: &str| after.only().total_share(name);
     let both = share("made_up") + share("vfs_read");
     assert!(

@@ -4,7 +4,6 @@ use crate::support::{Here, Report, Tmux, c, needs, wait_until};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// Returns the words of a function's row on the screen.
 fn row(screen: &str, name: &str) -> Option<Vec<String>> {
     let line = screen.lines().find(|line| line.contains(name))?;
     Some(line.split_whitespace().map(str::to_owned).collect())
@@ -62,7 +61,6 @@ fn a_paused_screen_is_what_is_written() {
         screen.contains(&format!("{} samples", event.samples)),
         "{screen}"
     );
-    // It restarts from zero.
     terminal.keys("z");
     wait_until("it goes on", || {
         let screen = terminal.screen();

@@ -82,7 +82,6 @@ impl Unwound {
         *self.ends.entry(end).or_default() += 1;
     }
 
-    /// Returns frames or whole stacks that differ for an unknown reason.
     fn unexplained(&self) -> &[String] {
         &self.names.unexplained
     }

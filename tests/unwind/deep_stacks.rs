@@ -36,7 +36,6 @@ fn count_ways(here: &Here) -> Counts {
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = stack.split(';').collect();
         let has = |name: &str| frames.contains(&name);
-        // It spends little time elsewhere.
         if !has("wide") || !(has("leaf_a") || has("leaf_b")) {
             continue;
         }
@@ -119,7 +118,6 @@ fn count_paths(here: &Here) -> Counts {
 #[test]
 fn are_joined_to_no_stack_but_their_own() {
     needs!(PerfEvents);
-    // At least a thousand samples each.
     for (hertz, seconds) in [(999, 1.0), (4_999, 0.5), (9_999, 0.3)] {
         // Slightly deeper than a dump, so that some reach the root, and much deeper.
         for path in [
@@ -134,7 +132,6 @@ fn are_joined_to_no_stack_but_their_own() {
             counts.assert_right();
         }
     }
-    // These dumps reach the root.
     let counts = walk(999, "1 8 100 1000");
     assert_eq!((counts.wrong, counts.short), (0, 0));
 }

@@ -22,7 +22,6 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("xz", "xz -6 -k -c text >/dev/null"),
 ];
 
-/// Returns the stacks of `perf.data` as text.
 fn stacks(here: &Here) -> String {
     let script = here.rprof("script --no-inline -F").arg(FIELDS);
     script.arg("-i").arg("perf.data").ok().out()
@@ -32,7 +31,6 @@ fn check(text: &str) -> Report {
     rprof_edges::check(text, Callers::Return)
 }
 
-/// Returns the text without the caller of each innermost frame.
 fn without_second_frames(text: &str) -> String {
     let mut frames = 0;
     let is_kept = |line: &&str| {

@@ -63,7 +63,6 @@ fn count(here: &Here, path: &[&str]) -> Counts {
     counts
 }
 
-/// Returns the percentage of complete stacks in the report.
 fn share_complete(here: &Here) -> f64 {
     let run = here.rprof("report").ok();
     let (out, err) = (run.out(), run.err());

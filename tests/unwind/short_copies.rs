@@ -4,7 +4,6 @@
 use super::paths::{Counts, count};
 use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
 
-/// Records `fixtures/holes.c`.
 fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {
     let here = Here::new();
     here.record(&format!("-e cpu-clock:u {options} -g"), program, args);
@@ -42,7 +41,6 @@ fn frames_that_are_used_at_their_beginning_only_are_crossed() {
     }
 }
 
-/// Faster than the observations, and slower.
 #[test]
 fn callers_that_change_are_not_mixed_up() {
     needs!(PerfEvents);

@@ -126,7 +126,6 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// Programs for i386.
 pub(super) const fn i386() -> [Variant; 6] {
     const OMITTED: &str = "-fomit-frame-pointer";
     [
@@ -171,7 +170,6 @@ fn is_landing(frames: &[&str]) -> bool {
     pairs.any(|pair| pair[0].starts_with("n_") && pair[1].starts_with("_Unwind_"))
 }
 
-/// Returns the location of a sample outside of the tree.
 fn elsewhere(frames: &[&str]) -> &'static str {
     match frames.first() {
         // An unnamed frame may be in the tree, so the sample proves nothing.
@@ -260,7 +258,6 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
     );
 }
 
-/// Options of `record`, and arguments of a program.
 fn effort() -> (&'static str, String) {
     match truth_seconds() {
         Some(seconds) => ("-F max", format!("{seconds} 500")),

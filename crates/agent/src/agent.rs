@@ -44,7 +44,7 @@ const WAITING: usize = 2;
 
 /// Returns the configured host name, or the kernel's.
 pub fn host_name(config: &Config) -> String {
-    // proc(5): the host name in the UTS namespace of this process.
+    // UTS namespace of this process (proc(5)).
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_owned();
     config.identity.host.clone().unwrap_or(name)
@@ -97,14 +97,14 @@ pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentE
         uploader.start().map_err(AgentError::System)?;
     }
     let (sender, windows) = sync_channel(WAITING);
-    let keeper = Keeper {
+    let analyst_thread = AnalystThread {
         config: Arc::clone(&config),
         host: host.clone(),
         uploaders: uploaders.clone(),
         status: Arc::clone(&status),
         log: log.clone(),
     };
-    let analyst = keeper.start(windows).map_err(AgentError::System)?;
+    let analyst = analyst_thread.start(windows).map_err(AgentError::System)?;
     let agent = Agent {
         budget: Budget::new(
             config.budget.cpu_percent,
@@ -178,8 +178,7 @@ impl Agent {
         let mut live = None;
         let mut is_first = true;
         let mut meter = Meter::begin();
-        // The first window of a recording also reads running processes and their symbols. Its cost
-        // does not count.
+        // The first window also reads running processes and their symbols. Its cost does not count.
         let mut is_warming_up = true;
         let mut reported_failure = false;
         loop {
@@ -209,7 +208,7 @@ impl Agent {
             }
             if live.is_some() {
                 for uploader in &self.uploaders {
-                    // If this fails, a crash during the window is not counted as a loss.
+                    // On failure, a crash during the window is not counted as a loss.
                     uploader
                         .with_spool(|spool| spool.begin_window(window.start))
                         .ok();
@@ -364,7 +363,7 @@ impl Agent {
     }
 }
 
-struct Keeper {
+struct AnalystThread {
     config: Arc<Config>,
     host: String,
     uploaders: Vec<Uploader>,
@@ -372,12 +371,11 @@ struct Keeper {
     log: Log,
 }
 
-impl Keeper {
+impl AnalystThread {
     fn start(self, windows: Receiver<Work>) -> std::io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name("analyst".to_owned());
         thread.spawn(move || {
-            // Linux applies the nice value to this thread only (sched(7)). If it fails, analysis
-            // runs anyway.
+            // This thread only (sched(7)). Without it, analysis runs anyway.
             rustix::process::setpriority_process(None, 19).ok();
             let mut analyst = Analyst::new(Arc::clone(&self.config), &self.host);
             let delay = send_delay(
@@ -457,7 +455,7 @@ impl Keeper {
                     }
                     let mut items = window.files(&mut tables).map_err(|e| e.to_string())?;
                     items.extend(files.iter().cloned());
-                    // Samples come last: a reader that sees them also finds the rows they refer to.
+                    // A reader that sees samples also finds the rows they refer to.
                     items.sort_by_key(|item| item.name.starts_with("samples/"));
                     spool.keep(start, &items).map_err(|e| e.to_string())
                 }),
@@ -532,7 +530,7 @@ fn write_status(status: &Mutex<Status>, uploaders: &[Uploader], config: &Config,
     status.destinations = destinations;
     status.updated = unix_micros() / 1_000_000;
     status.spool_bytes = bytes_below(&config.spool.folder);
-    // If this fails, the next window writes the status again.
+    // The next window writes the status again.
     status.write(to).ok();
 }
 

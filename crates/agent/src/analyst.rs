@@ -124,7 +124,7 @@ impl Analyst {
             .unwrap_or(0)
             .saturating_mul(1_000);
         profile.wall_time = Some((begin, begin.saturating_add(length)));
-        // The record buffer is bounded. When a window exceeds it, the oldest samples were dropped.
+        // The record buffer is bounded: its oldest samples were dropped.
         let there: u64 = profile.events.iter().map(|event| event.samples).sum();
         let missing = records.seen.samples.saturating_sub(there);
         profile.quality.lost = profile.quality.lost.saturating_add(missing);
@@ -186,7 +186,7 @@ fn symbolizer(names: Names, memory: u64) -> Symbolizer {
     Symbolizer::builder()
         .inlines(has_lines)
         .lines(has_lines)
-        // A function has the same name in all windows, independent of the other functions sampled.
+        // A function has the same name in all windows, independent of other functions.
         .tells_apart(false)
         .locates(true)
         .releases_files(true)
@@ -332,7 +332,7 @@ impl AnalysedWindow {
             let is_time = profile.events[event].unit == WeightUnit::Nanoseconds;
             labels::kind_of(&CleanNames::new(profile).event(event), is_time)
         });
-        // Attribute names of OpenTelemetry's semantic conventions.
+        // OpenTelemetry's semantic conventions.
         let facts = [
             ("service.name", Some(&*identity.service)),
             ("service.version", identity.version.as_deref()),

@@ -99,7 +99,7 @@ impl Budget {
             return None;
         }
         self.good = 0;
-        // Halving from 19: 9, 4, 2, 1. The way up uses the same steps: 1, 2, 4, 9, 19.
+        // Halving from 19: 9, 4, 2, 1. The way up uses the same steps.
         let steps = std::iter::successors(Some(self.wanted), |rate| Some((rate / 2).max(1)));
         let above = steps.take(32).take_while(|rate| *rate > self.rate).last();
         self.rate = above.unwrap_or(self.wanted);

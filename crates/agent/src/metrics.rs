@@ -36,7 +36,6 @@ pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Resul
 pub fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut add = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
-        // Writing to a String does not fail.
         let _ = writeln!(
             text,
             "# HELP rprof_agent_{name} {help}\n# TYPE rprof_agent_{name} {kind}"

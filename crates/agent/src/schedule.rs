@@ -25,7 +25,7 @@ impl OpenWindow {
     fn begin_at(start: i64, begun: Instant, length: Duration) -> OpenWindow {
         let length = length.as_micros() as i64;
         let mut left = length - start.rem_euclid(length);
-        // The timer fired early, or the window would be too short: extend the next one.
+        // The timer fired early, or the window would be too short.
         if left < length / 10 {
             left += length;
         }
@@ -86,7 +86,6 @@ mod tests {
         let of = |start| OpenWindow::begin_at(start, now, minute).end - now;
         assert_eq!(of(1_700_000_040_000_000), minute);
         assert_eq!(of(1_700_000_050_000_000), Duration::from_secs(50));
-        // The timer fired 2 ms early.
         assert_eq!(of(1_700_000_099_998_000), Duration::from_micros(60_002_000));
     }
 

@@ -163,7 +163,7 @@ impl Spool {
             entries.owed += 1;
             entries.open.retain(|open| *open != start);
         };
-        // If the disk is full, the window stays open, and counts as lost after a restart.
+        // On a full disk the window stays open, and counts as lost after a restart.
         self.ledger.change(&self.folder, lose).ok();
     }
 
@@ -193,7 +193,7 @@ impl Spool {
             let temporary = self.queue().join(format!("{TEMPORARY}{start}"));
             let written = self.write(&temporary, items);
             let named = written.and_then(|()| {
-                // Two windows have the same start if the clock was set back by an exact amount.
+                // The clock was set back by an exact amount.
                 while self.queue().join(window.name()).exists() {
                     window.start += 1;
                 }

@@ -122,7 +122,6 @@ impl Status {
             (true, state) => state.to_owned(),
             (false, _) => "not running".to_owned(),
         };
-        // Writing to a String does not fail.
         let _ = writeln!(
             text,
             "agent {} on {}: {state}, process {}, last status {} s ago",

@@ -92,7 +92,7 @@ impl Uploader {
     /// Announces a new window, to be sent after a delay.
     pub fn wake(&self, delay: Duration) {
         let mut state = self.0.state();
-        // Windows already queued are not delayed further.
+        // Queued windows are not delayed further.
         let waiting = state.spool.windows().map_or(0, |windows| windows.len());
         if state.tries == 0 && waiting < 2 {
             state.not_before = state.not_before.max(Instant::now() + delay);
@@ -203,7 +203,7 @@ impl Shared {
             }
         };
         drop(state);
-        // The lock is released during the upload, so nothing blocks on it.
+        // Nothing blocks during the upload.
         let outcome = self.destination.send(&item);
         let mut state = self.state();
         let goes_on = match outcome {
@@ -218,7 +218,7 @@ impl Shared {
                     self.log
                         .say(&format!("{}: accepts windows again", self.name));
                 }
-                // If the window was dropped during the upload, this is no error.
+                // The window may be dropped during the upload.
                 done.is_ok() || state.spool.windows().is_ok()
             }
             Outcome::Later { why, after } => {
@@ -285,7 +285,7 @@ mod tests {
             let waits: Vec<Duration> = (0..200).map(|_| wait(tries, None)).collect();
             let most = Duration::from_secs(most);
             assert!(waits.iter().all(|wait| *wait < most), "{tries}");
-            // 200 even numbers: some are below a tenth, and some above nine tenths, each with an
+            // Of 200 even numbers some are below a tenth, and some above nine tenths, each with an
             // error probability of 7e-10.
             assert!(waits.iter().any(|wait| *wait < most / 10), "{tries}");
             assert!(waits.iter().any(|wait| *wait > most * 9 / 10), "{tries}");

@@ -16,13 +16,13 @@ const MAX_GROUPS: usize = 1 << 16;
 
 /// Table of the sampled processes and their facts. Clones share one state.
 ///
-/// /proc is read once for each process and program, at its first sample. If the process has ended
-/// by then, its facts are the cgroup in the sample and the program that it mapped first.
+/// /proc is read at a program's first sample. If the process has ended, its facts are the cgroup in
+/// the sample and the program that it mapped first.
 #[derive(Clone, Debug)]
-pub struct ProcessWatch(Arc<Mutex<Watched>>);
+pub struct ProcessWatch(Arc<Mutex<SampledProcesses>>);
 
 #[derive(Debug)]
-struct Watched {
+struct SampledProcesses {
     reader: ProcessFacts,
     processes: FxHashMap<i32, Process>,
     groups: FxHashMap<u64, CgroupFacts>,
@@ -54,7 +54,7 @@ pub struct Seen {
 impl ProcessWatch {
     /// Creates an empty table.
     pub fn new(reads_env: bool) -> ProcessWatch {
-        ProcessWatch(Arc::new(Mutex::new(Watched {
+        ProcessWatch(Arc::new(Mutex::new(SampledProcesses {
             reader: ProcessFacts::new(reads_env),
             processes: FxHashMap::default(),
             groups: FxHashMap::default(),
@@ -67,7 +67,7 @@ impl ProcessWatch {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
         // A new recording reports all running processes.
-        self.watched().processes.clear();
+        self.lock().processes.clear();
         WatchWriter {
             watch: self.clone(),
             events: Events::new(list.collect(), Endian::NATIVE),
@@ -77,27 +77,26 @@ impl ProcessWatch {
 
     /// Ends a window. Returns its observations, and removes processes that have ended.
     pub fn end_window(&self) -> Seen {
-        let mut watched = self.watched();
-        watched.reader.refresh();
-        let processes = watched.processes.iter();
+        let mut table = self.lock();
+        table.reader.refresh();
+        let processes = table.processes.iter();
         let processes = processes
             .filter_map(|(pid, process)| Some((*pid, Arc::clone(process.facts.as_ref()?))))
             .collect();
-        watched.processes.retain(|_, process| !process.has_ended);
+        table.processes.retain(|_, process| !process.has_ended);
         Seen {
             processes,
-            samples: std::mem::take(&mut watched.samples),
+            samples: std::mem::take(&mut table.samples),
         }
     }
 
-    /// Locks the state, even if another thread panicked while it held the lock. Each record is
-    /// applied as a whole.
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    /// Each record is applied as a whole, so a poisoned state is usable.
+    fn lock(&self) -> MutexGuard<'_, SampledProcesses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watched {
+impl SampledProcesses {
     fn process(&mut self, pid: i32) -> Option<&mut Process> {
         if self.processes.len() >= LIMIT && !self.processes.contains_key(&pid) {
             return None;
@@ -148,8 +147,7 @@ impl Watched {
             return;
         }
         let mut facts = self.reader.read(pid).unwrap_or_default();
-        // The cgroup in the sample is also valid for ended processes, and for processes with
-        // another cgroup root.
+        // Also valid for ended processes, and for processes with another cgroup root.
         let of_sample = group.and_then(|id| self.groups.get(&id));
         if let Some(group) = of_sample.filter(|group| !group.is_empty()) {
             facts.cgroup = group.clone();
@@ -167,7 +165,7 @@ impl Watched {
             && rustix::process::Pid::from_raw(pid)
                 .is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
         {
-            // It has ended. A child is usually in its parent's cgroup.
+            // A child is usually in its parent's cgroup.
             facts.cgroup = of_parent.cgroup.clone();
         }
         if let Some(process) = self.process(pid) {
@@ -187,7 +185,7 @@ pub struct WatchWriter {
 impl RecordWriter for WatchWriter {
     fn write_records(&mut self, mut records: &[u8]) -> io::Result<()> {
         self.bytes += records.len() as u64;
-        let mut watched = self.watch.watched();
+        let mut table = self.watch.lock();
         while let Some(raw) = RawRecord::parse(RawBytes::from(records), Endian::NATIVE) {
             match raw.kind {
                 RecordType::SAMPLE => {
@@ -195,22 +193,22 @@ impl RecordWriter for WatchWriter {
                     let layout = event.map(|event| &self.events.list()[event].layout);
                     let sample = layout.and_then(|layout| Sample::parse(raw.body, layout).ok());
                     if let Some(sample) = sample {
-                        watched.count(sample.pid().unwrap_or(-1), sample.cgroup());
+                        table.count(sample.pid().unwrap_or(-1), sample.cgroup());
                     }
                 }
                 RecordType::CGROUP => {
                     if let Ok(Record::Cgroup { id, path }) =
                         Record::decode(&raw, self.events.layout_of(&raw))
-                        && watched.groups.len() < MAX_GROUPS
+                        && table.groups.len() < MAX_GROUPS
                     {
                         let path = String::from_utf8_lossy(&path);
-                        watched.groups.insert(id, CgroupFacts::of_path(&path));
+                        table.groups.insert(id, CgroupFacts::of_path(&path));
                     }
                 }
                 _ => {
                     let event = ProcessEvent::decode(&raw, self.events.layout_of(&raw));
                     if let Ok(Some(event)) = event {
-                        watched.follow(&event);
+                        table.follow(&event);
                     }
                 }
             }
@@ -239,14 +237,14 @@ mod tests {
 
     const ID: &str = "3f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a9012";
 
-    fn exec(watched: &mut Watched, pid: i32, path: &str) {
-        watched.follow(&ProcessEvent::Executed {
+    fn exec(table: &mut SampledProcesses, pid: i32, path: &str) {
+        table.follow(&ProcessEvent::Executed {
             pid,
             tid: pid,
             name: Cow::Borrowed(b"x"),
         });
         for path in [path, "/lib/ld.so"] {
-            watched.follow(&ProcessEvent::Mapped(Mapped {
+            table.follow(&ProcessEvent::Mapped(Mapped {
                 pid,
                 tid: pid,
                 start: 0,
@@ -268,16 +266,16 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_is_known_by_its_first_mapping_and_its_samples_group() {
         let watch = ProcessWatch::new(false);
-        let mut watched = watch.watched();
+        let mut table = watch.lock();
         let group = CgroupFacts::of_path(&format!("/docker/{ID}"));
-        watched.groups.insert(5, group);
-        exec(&mut watched, GONE, "/bin/job");
-        watched.count(GONE, Some(5));
-        watched.follow(&ProcessEvent::Ended {
+        table.groups.insert(5, group);
+        exec(&mut table, GONE, "/bin/job");
+        table.count(GONE, Some(5));
+        table.follow(&ProcessEvent::Ended {
             pid: GONE,
             tid: GONE,
         });
-        drop(watched);
+        drop(table);
         let seen = watch.end_window();
         assert_eq!(seen.samples, 1);
         let facts = &seen.processes[&GONE];
@@ -289,26 +287,26 @@ mod tests {
     #[test]
     fn another_program_is_another_service_and_children_are_where_their_parents_are() {
         let watch = ProcessWatch::new(false);
-        let mut watched = watch.watched();
+        let mut table = watch.lock();
         let (parent, child) = (GONE, GONE - 1);
-        watched
+        table
             .groups
             .insert(5, CgroupFacts::of_path("/system.slice/cron.service"));
-        exec(&mut watched, parent, "/bin/cron");
-        watched.count(parent, Some(5));
-        watched.follow(&ProcessEvent::Forked {
+        exec(&mut table, parent, "/bin/cron");
+        table.count(parent, Some(5));
+        table.follow(&ProcessEvent::Forked {
             pid: child,
             tid: child,
             parent_pid: parent,
             parent_tid: parent,
         });
-        watched.count(child, None);
-        let facts = watched.processes[&child].facts.clone().unwrap();
+        table.count(child, None);
+        let facts = table.processes[&child].facts.clone().unwrap();
         assert_eq!(facts.exe.as_deref(), Some("/bin/cron"));
         assert_eq!(facts.cgroup.unit.as_deref(), Some("cron.service"));
-        exec(&mut watched, child, "/bin/job");
-        watched.count(child, None);
-        let facts = watched.processes[&child].facts.clone().unwrap();
+        exec(&mut table, child, "/bin/job");
+        table.count(child, None);
+        let facts = table.processes[&child].facts.clone().unwrap();
         assert_eq!(facts.exe.as_deref(), Some("/bin/job"));
     }
 }

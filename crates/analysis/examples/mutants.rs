@@ -58,7 +58,6 @@ struct Worst {
 }
 
 impl Worst {
-    /// Reads and analyses a mutant, and lists its samples.
     fn run(&mut self, bytes: &[u8], what: impl Fn() -> String) {
         let before = IN_USE.load(Ordering::Relaxed);
         PEAK.store(before, Ordering::Relaxed);
@@ -133,7 +132,7 @@ fn main() {
 
     let mut flipped = Worst::default();
     let mut mutant = bytes.clone();
-    // First every bit of the header, then bits spread evenly over the window.
+    // Every bit of the header, then bits spread evenly over the window.
     let bits = (end - start) * 8;
     let header = 104 * 8;
     let stride = (bits / flips.max(1)).max(1) | 1;

@@ -56,7 +56,7 @@ pub fn analyse_with_code<'a>(
     options.by_thread |= folds_idle;
     if options.waits.alone {
         options.filter.events = match folds_idle {
-            // The other events tell which threads are idle.
+            // Other events tell which threads are idle.
             true => Vec::new(),
             false => vec![WAITS.to_owned()],
         };
@@ -80,7 +80,7 @@ pub fn analyse_with_code<'a>(
         let index = Index::build_with(data, &symbolizer.memory().strangers, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
-                // If the thread cannot start, the first lookup loads the symbols.
+                // Without a thread, the first lookup loads the symbols.
                 let ahead = symbolizer.prefetch_kernel();
                 drop(thread.spawn_scoped(scope, move || ahead.load(bounds)));
             }

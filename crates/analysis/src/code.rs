@@ -111,7 +111,6 @@ impl<'a> CodeImages<'a> {
         }
     }
 
-    /// Returns the process of a JIT object.
     fn pid_of(&self, name: &str) -> Option<i32> {
         pid_of(name).or_else(|| self.index.runtimes.process_of_dump(name))
     }
@@ -137,7 +136,6 @@ impl<'a> CodeImages<'a> {
     }
 }
 
-/// Parses the pid from the name of a JIT object, `/tmp/perf-PID.map`.
 fn pid_of(name: &str) -> Option<i32> {
     let number = name.strip_prefix("/tmp/perf-")?.strip_suffix(".map")?;
     number.parse().ok()

@@ -5,7 +5,6 @@ use rprof_profile::CountedEvent;
 /// Maximum number of counters read.
 const LIMIT: usize = 256;
 
-/// Parses the counter totals.
 pub(crate) fn counted(notes: &[(String, String)]) -> Vec<CountedEvent> {
     let counts = notes.iter().filter_map(|(key, value)| {
         let name = key.strip_prefix("stat.event.")?;

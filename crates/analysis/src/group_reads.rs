@@ -75,7 +75,7 @@ impl GroupReadCollector {
         let Ok(sample) = Sample::parse(record.body, &event.layout) else {
             return;
         };
-        // Counts without ids cannot be assigned to events.
+        // Counts without ids have no event.
         let values = sample.read().map(|read| read.values).unwrap_or_default();
         if values.is_empty() || values.iter().any(|v| v.id.is_none()) {
             return;
@@ -106,13 +106,13 @@ impl GroupReadCollector {
             samples,
             mut counts,
         } = self;
-        // The sort is stable: members keep their order in the group.
+        // Stable: members keep their order in the group.
         counts.sort_by_key(|c| (c.time, c.position));
         let mut before = FxHashMap::default();
         for count in &mut counts {
             let before = before.entry((count.id, count.tid)).or_insert(0);
             let value = std::mem::replace(before, count.value);
-            // A lower count means that the counter was reset.
+            // The counter was reset.
             count.value = count.value.checked_sub(value).unwrap_or(count.value);
         }
         counts.retain(|c| c.value > 0);

@@ -58,12 +58,10 @@ impl RecordPosition {
         RecordPosition((block as u64) << 32 | offset as u64)
     }
 
-    /// Returns the index of the record's block.
     pub(crate) fn block(self) -> usize {
         (self.0 >> 32) as usize
     }
 
-    /// Returns the record's byte offset in its block.
     pub(crate) fn offset(self) -> usize {
         (self.0 & 0xffff_ffff) as usize
     }

@@ -71,7 +71,6 @@ impl ImageLookup {
         }
     }
 
-    /// Creates the lookup for processes that run on this machine now.
     pub(crate) fn of_this_machine(has_root: bool) -> ImageLookup {
         ImageLookup {
             build_ids: FxHashMap::default(),
@@ -144,7 +143,7 @@ impl ImageLookup {
                 let build_id = self.build_id(image);
                 match image.kind {
                     ImageKind::File => self.file(image, build_id),
-                    // The path names a different file now, unless the build-id matches.
+                    // The path names a different file, unless the build-id matches.
                     ImageKind::Deleted if build_id.is_some() => self.file(image, build_id),
                     ImageKind::Deleted => Err(Reason::FileChanged),
                     ImageKind::Vdso => {

@@ -39,7 +39,7 @@ pub(crate) fn follow(processes: &mut JitProcesses, time: u64, event: &ProcessEve
         ProcessEvent::Mapped(m) if !m.kernel && m.executable => {
             processes.handle_mapped(m.pid, &m.path);
         }
-        // A process found at the start of the recording may have called exec since its fork.
+        // A process found at the start may have called exec since its fork.
         ProcessEvent::Forked {
             pid, parent_pid, ..
         } => {
@@ -157,7 +157,6 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the jitdump's unwind table for an address at a time.
     pub(crate) fn unwinding(
         &self,
         arch: Arch,
@@ -246,7 +245,6 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the embedded copy of an image.
     pub(crate) fn image(&self, image: &Image) -> Option<&EmbeddedFile<'a>> {
         let images = self
             .embedded
@@ -423,7 +421,6 @@ impl Tables {
             return Some(found);
         }
         let (table, function) = match INTERPRETED.contains(&avma) {
-            // Each of these addresses has one name in all maps.
             true => (self.maps.iter().enumerate())
                 .find_map(|(table, (_, map))| Some((table, map.find(avma)?)))?,
             false => {

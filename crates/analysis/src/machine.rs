@@ -36,7 +36,6 @@ fn is_from_before_boot(path: &Path) -> bool {
     matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
 }
 
-/// Returns true if host name and kernel release are equal.
 fn is_of_this_machine(data: &PerfData) -> bool {
     let same = |feature, file| {
         let here = std::fs::read_to_string(file).unwrap_or_default();

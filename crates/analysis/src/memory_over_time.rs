@@ -52,14 +52,13 @@ fn has_changes(data: &PerfData) -> bool {
 pub(crate) struct OverTime(MemoryOptions);
 
 impl OverTime {
-    /// Chooses the events of a recording of memory.
     pub(crate) fn choose(data: &PerfData, options: &mut Options) -> OverTime {
         if !has_changes(data) {
             return OverTime(MemoryOptions::Moments);
         }
         let filter = &mut options.filter;
         let wants_end = [RESIDENT, HEAP].iter().any(|name| filter.wants_event(name));
-        // A recorder that was killed has written changes, but no moments.
+        // A killed recorder has written changes, but no moments.
         let memory = match options.memory {
             MemoryOptions::Moments if wants_end && data.features().is_unfinished() => {
                 MemoryOptions::At(None, MemoryTime::BeforeEnd(0))
@@ -95,7 +94,6 @@ impl OverTime {
         OverTime(memory)
     }
 
-    /// Sums up the changes.
     pub(crate) fn settle(self, profile: &mut Profile) {
         if self.0 == MemoryOptions::Moments {
             return;

@@ -122,7 +122,6 @@ impl RequestTimes {
         self.warning.as_deref()
     }
 
-    /// Returns the names of requests.
     pub(crate) fn names(&self) -> &[RequestName] {
         &self.names
     }
@@ -372,7 +371,6 @@ impl Reader<'_> {
 }
 
 impl Context {
-    /// Returns the value of a key; `None` without one.
     fn name(&self, key: &RequestKey, keys: &[String]) -> Option<String> {
         match key {
             RequestKey::Trace => self.ids.map(|ids| ids.trace_hex()),

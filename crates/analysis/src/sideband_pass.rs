@@ -253,8 +253,7 @@ impl<'a> Index<'a> {
                 flood_from = Some(block_index);
             }
         }
-        // Records are in order within a CPU, but not across CPUs. The sort is stable: equal times
-        // stay in file order.
+        // Records are in order within a CPU only. The stable sort keeps file order at equal times.
         sideband.sort_by_key(|(time, _)| *time);
         // Records at time 0 describe the state before the start.
         let began = (sideband.iter())
@@ -287,7 +286,6 @@ impl<'a> Index<'a> {
     /// Keeps all blocks, including decompressed ones, so memory grows with the expanded size.
     pub(crate) fn keep_blocks(&mut self) {
         let data = self.data;
-        // Damage was noted at the index build.
         let most = self.flood_from.unwrap_or(usize::MAX);
         let blocks = || data.blocks().filter_map(Result::ok).take(most).collect();
         self.blocks.get_or_insert_with(blocks);
@@ -338,7 +336,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     ) where
         'a: 'r,
     {
-        // If there is only one event, counting its samples needs no parsing.
+        // Samples of a single event need no parsing.
         let only = match self.data.events().list() {
             [only] => !only.attr.sample_type.contains(SampleType::READ),
             _ => false,

@@ -160,7 +160,6 @@ impl<'a> StackFilter<'a> {
         self.accepts_made(reason, WAIT_OBJECT, Language::Kernel)
     }
 
-    /// Returns whether the reason of a wait matches the focus patterns.
     pub(crate) fn is_focused_reason(&self, reason: &str) -> bool {
         self.filter.focus.iter().any(|p| matches_name(p, reason))
     }

@@ -107,11 +107,11 @@ pub(crate) fn symbolize(
             (region, target, list)
         })
         .collect();
-    // Largest first, so that no long task runs alone at the end. The order of equal sizes is fixed,
-    // so that ids are reproducible.
+    // Largest first, so that no long task runs alone at the end. Ids are reproducible: equal sizes
+    // have a fixed order.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
     if symbolizer.has_remote() {
-        // Downloads take longest and their time is limited, so the hottest image comes first.
+        // Hottest image first: downloads take longest, and their time is limited.
         let samples = samples();
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
@@ -228,7 +228,6 @@ fn mapped_runtime(timeline: &Timeline, pid: i32) -> Option<Runtime> {
     runtimes.all(|other| other == first).then_some(first)
 }
 
-/// Symbolizes addresses in one region.
 fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -243,7 +242,7 @@ fn resolve(
             .collect(),
         (CodeRegion::Image(id), target) => {
             let image = index.timeline.image(id);
-            // Images are embedded only if their path did not lead to them.
+            // Only images that were not found by their path are embedded.
             let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
             match (kept, image, target) {
                 (Some((bytes, _lease)), Some(image), _) => {
@@ -274,7 +273,6 @@ pub(crate) struct SymbolsBuilder {
 }
 
 impl SymbolsBuilder {
-    /// Adds empty entries for locations with ids below `count`.
     pub(crate) fn extend_to(&mut self, count: usize) {
         let nothing = Symbolized {
             first: 0,
@@ -309,7 +307,6 @@ impl SymbolsBuilder {
         FunctionId(self.functions.intern(function))
     }
 
-    /// Returns copies of the tables so far.
     pub(crate) fn tables(&self) -> SymbolTables {
         let mut objects = self.objects.as_slice().to_vec();
         set_build_ids(&mut objects, &self.build_ids);
@@ -381,7 +378,7 @@ impl SymbolsBuilder {
             }
             (Ok(frames), None) => {
                 let located = frames.symbol().located;
-                // If the build-ids differ, the address means another function.
+                // With another build-id, the address means another function.
                 let known = self.build_ids.get(object.0 as usize).copied().flatten();
                 let is_of_other = known != whole.build_id;
                 for frame in frames.iter() {
@@ -515,7 +512,6 @@ fn made_name(region: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Bo
     Some((name.into(), lookup - start))
 }
 
-/// Returns name and offset in a function of the vsyscall page.
 pub(crate) fn vsyscall_name(region: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
     let (name, offset) =
         rprof_image::vsyscall(lookup).filter(|_| region == CodeRegion::Vsyscall)?;
@@ -537,7 +533,7 @@ fn start_of(raw: &str) -> StackPosition {
         | "__libc_start_main_impl"
         | "__libc_start_call_main" => StackPosition::Root,
         "main" => StackPosition::Entry,
-        // The standard library of Rust passes it to pthread_create.
+        // Rust's standard library passes it to pthread_create.
         _ if raw.contains("thread_start") && raw.contains("std") => StackPosition::Entry,
         _ => StackPosition::Inner,
     }

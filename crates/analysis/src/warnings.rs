@@ -58,7 +58,6 @@ pub(crate) fn warnings(
     warnings
 }
 
-/// Returns a warning for each event without addresses in its samples.
 fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     let addresses = SampleType::IP | SampleType::CALLCHAIN | SampleType::BRANCH_STACK;
     let events = index.data.events().list().iter().zip(&index.events);

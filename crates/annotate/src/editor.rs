@@ -152,7 +152,6 @@ fn place(line: Line) -> (FileId, u32) {
     (line.file, line.line)
 }
 
-/// Returns the functions of each line, most self first.
 fn functions_by_line(shown: &LinesOfProfile<'_>) -> FxHashMap<(FileId, u32), Vec<FunctionId>> {
     let keys = Keys {
         object: false,
@@ -234,7 +233,6 @@ fn uri(path: &str, sources: &mut Sources<'_>) -> Option<String> {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 uri.push(char::from(*byte));
             }
-            // RFC 3986, section 2.1.
             _ => uri.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -131,7 +131,7 @@ pub fn loops(instructions: &[Instruction]) -> Vec<Loop> {
         .filter(|found| found.amount.own > 0)
         .collect();
     loops.sort_by_key(|found| (u64::MAX - found.amount.own, found.instructions));
-    // Several backward jumps to one target form one loop, the longest.
+    // Backward jumps to one target form one loop, the longest.
     let mut starts = FxHashSet::default();
     loops.retain(|found| starts.insert(found.start));
     loops.truncate(MAX_LOOPS);

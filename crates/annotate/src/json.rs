@@ -40,7 +40,6 @@ pub(crate) struct JsonHead<'a> {
     pub(crate) samples: u64,
 }
 
-/// Writes a report as one JSON object and a newline.
 pub(crate) fn write_object(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report).map_err(io::Error::from)?;
     writeln!(out)

@@ -308,7 +308,6 @@ fn text(bytes: &[u8], path: Option<PathBuf>) -> Found {
     Ok(Arc::new(SourceText { lines, path }))
 }
 
-/// Iterates over the path's ends, longest first, down to `least` components.
 fn ends(path: &Path, least: usize) -> impl Iterator<Item = PathBuf> + '_ {
     let parts: Vec<&OsStr> = path
         .components()
@@ -399,7 +398,6 @@ mod tests {
         assert!(matches!(link, SourceRefusal::NotOpened(_)), "{link:?}");
         let secret = find(&mut sources, &path("src/secret")).unwrap_err();
         assert_eq!(secret, SourceRefusal::NotNamedLikeSource);
-        // A private folder of the user, such as root's registry in a container.
         assert_eq!(find(&mut sources, &path("src/a/main.c")), Ok(2));
         let mut named = Sources::default();
         named.add_root(folder.path().join("src"));

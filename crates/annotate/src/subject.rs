@@ -71,7 +71,6 @@ fn is_part(name: &str, whole: &str) -> bool {
         .any(|mark| rest.starts_with(mark))
 }
 
-/// Returns the name without the suffix of a split-off part.
 fn whole_of(name: &str) -> &str {
     let marks = [".cold", ".part", " [clone .cold", " [clone .part"];
     let cut = marks.iter().filter_map(|mark| name.find(mark)).min();

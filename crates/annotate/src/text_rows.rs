@@ -14,7 +14,6 @@ pub(crate) fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
         let end = (at + CONTEXT + 1).min(shown.len());
         shown[at.saturating_sub(CONTEXT)..end].fill(true);
     }
-    // Fills gaps that are too small.
     let mut at = 0;
     while at < shown.len() {
         let hidden = shown[at..].iter().take_while(|shown| !**shown).count();

@@ -79,7 +79,6 @@ fn are_spellings(ours: &str, theirs: &str, word: u32) -> bool {
     let (mnemonic, operands) = ours.split_once(' ').unwrap_or_default();
     let (their_mnemonic, their_operands) = theirs.split_once(' ').unwrap_or_default();
     match (mnemonic, their_mnemonic) {
-        // Unknown to both.
         (".inst", "<unknown>") => true,
         // 32-bit numbers, signed or unsigned.
         ("mov", "mov") => {
@@ -128,7 +127,6 @@ fn assert_agree(library: &str) {
         all += 1;
         unknown += usize::from(found.text.starts_with(".inst"));
         let (ours, mut theirs) = (ours(&found, word), canonical(text));
-        // Converts a distance to an address.
         if let Some((register, distance)) = theirs
             .strip_prefix("adr ")
             .and_then(|it| it.split_once(','))

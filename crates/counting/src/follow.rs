@@ -24,7 +24,6 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Creates a follower that knows only the first thread.
     pub(crate) fn new(command: u32) -> Follower {
         let first = TargetThread {
             pid: command,

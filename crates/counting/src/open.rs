@@ -1,6 +1,6 @@
 //! Counters of one place, with fallbacks.
 
-use crate::places::{Place, Watched};
+use crate::places::{Place, Subject};
 use rprof_events::{Event, Modifiers};
 use rprof_perf_event::{Builder, Errno, OpenEventError, PerfFd};
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
@@ -52,10 +52,10 @@ impl Settings {
         if let Some(cpu) = place.cpu {
             builder = builder.cpu(cpu);
         }
-        builder = match (&place.watched, place.cpu) {
-            (Watched::Thread(thread), _) => builder.thread(thread.tid as i32),
-            (Watched::Everything, cpu) => builder.everything_on(cpu.unwrap_or_default()),
-            (Watched::Cgroup(group), cpu) => {
+        builder = match (&place.subject, place.cpu) {
+            (Subject::Thread(thread), _) => builder.thread(thread.tid as i32),
+            (Subject::Everything, cpu) => builder.everything_on(cpu.unwrap_or_default()),
+            (Subject::Cgroup(group), cpu) => {
                 builder.cgroup(Arc::clone(group), cpu.unwrap_or_default())
             }
         };

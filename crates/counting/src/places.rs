@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Watched {
+pub(crate) enum Subject {
     Thread(TargetThread),
     Everything,
     Cgroup(Arc<OwnedFd>),
@@ -16,7 +16,7 @@ pub(crate) enum Watched {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    pub(crate) watched: Watched,
+    pub(crate) subject: Subject,
     /// CPU; `None` for any.
     pub(crate) cpu: Option<u32>,
     /// True for a thread of a command. The whole command's counters include it.
@@ -24,10 +24,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the place of everything on a CPU.
     pub(crate) fn cpu(cpu: u32) -> Place {
         Place {
-            watched: Watched::Everything,
+            subject: Subject::Everything,
             cpu: Some(cpu),
             is_followed: false,
         }
@@ -35,16 +34,16 @@ impl Place {
 
     pub(crate) fn followed(thread: TargetThread) -> Place {
         Place {
-            watched: Watched::Thread(thread),
+            subject: Subject::Thread(thread),
             cpu: None,
             is_followed: true,
         }
     }
 
     pub(crate) fn thread(&self) -> Option<TargetThread> {
-        match self.watched {
-            Watched::Thread(thread) => Some(thread),
-            Watched::Everything | Watched::Cgroup(_) => None,
+        match self.subject {
+            Subject::Thread(thread) => Some(thread),
+            Subject::Everything | Subject::Cgroup(_) => None,
         }
     }
 }
@@ -59,7 +58,7 @@ pub(crate) fn cpus_of_threads(per: Per, wanted: &[u32]) -> Result<Option<Vec<u32
 
 pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<Place> {
     let place = |thread: &TargetThread, cpu| Place {
-        watched: Watched::Thread(*thread),
+        subject: Subject::Thread(*thread),
         cpu,
         is_followed: false,
     };
@@ -88,7 +87,7 @@ pub(crate) fn of_cpus(target: &Target, wanted: &[u32]) -> Result<Option<Vec<Plac
     for group in groups {
         let group = Arc::new(OwnedFd::from(group));
         places.extend(cpus.iter().map(|cpu| Place {
-            watched: Watched::Cgroup(Arc::clone(&group)),
+            subject: Subject::Cgroup(Arc::clone(&group)),
             cpu: Some(*cpu),
             is_followed: false,
         }));

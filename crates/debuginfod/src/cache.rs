@@ -80,7 +80,6 @@ impl Cache {
         Ok(self.path(build_id, kind))
     }
 
-    /// Caches a miss.
     pub(crate) fn keep_missing(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<()> {
         self.begin(build_id, kind)?.keep(kind, 0o000)
     }
@@ -136,7 +135,6 @@ impl Download {
         &self.path
     }
 
-    /// Sets the mode, and moves the file to its final path.
     fn keep(mut self, kind: RemoteKind, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         self.folder.rename(&self.name, OsStr::new(kind.name()))?;

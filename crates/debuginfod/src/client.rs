@@ -86,7 +86,6 @@ impl Client {
         std::mem::take(&mut self.outcomes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the path of the file, if found, and the outcome.
     fn get(
         &self,
         wanted: &RemoteFile<'_>,

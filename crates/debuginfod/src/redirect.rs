@@ -57,7 +57,6 @@ pub(crate) fn follow(from: &Uri, location: &str) -> Result<Uri, Refused> {
     }
 }
 
-/// Returns the port of an HTTP address.
 fn port(uri: &Uri) -> Option<u16> {
     let default = match uri.scheme()? {
         scheme if *scheme == Scheme::HTTP => 80,

@@ -123,7 +123,6 @@ impl Settings {
     }
 }
 
-/// Parses a list of servers, which may contain signature policies.
 fn servers(list: &str) -> Result<Vec<String>, SettingsError> {
     let mut urls: Vec<String> = Vec::new();
     for word in list.split_whitespace() {

@@ -33,7 +33,6 @@ impl Client {
     }
 }
 
-/// Percent-encodes a path, except for unreserved characters and slashes.
 fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -44,7 +44,7 @@ pub(crate) fn parse<'a>(
                  events, such as mem:ADDRESS:rw,mem:ADDRESS:x",
             ));
         }
-        // Without an access, modifiers may follow directly.
+        // Modifiers without an access.
         (letters, None, None) => (abi::HW_BREAKPOINT_RW, letters),
         (_, None, Some(_)) => {
             return Err(wrong("a breakpoint's access must be r, w, rw or x"));

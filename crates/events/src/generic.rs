@@ -107,7 +107,7 @@ pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        // Fails for no digits or too many.
+        // No digits or too many.
         true => u64::from_str_radix(digits, 16).ok(),
         false => None,
     }
@@ -125,7 +125,6 @@ pub(crate) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static st
         .collect()
 }
 
-/// Lists all canonical names.
 pub(crate) fn all() -> Vec<String> {
     (HARDWARE.iter().chain(SOFTWARE))
         .map(|(names, _)| names[0].to_owned())

@@ -85,7 +85,6 @@ pub(crate) struct Term<'a> {
 }
 
 impl Term<'_> {
-    /// Returns an error about the value.
     pub(crate) fn bad(&self, why: impl Into<String>) -> EventError {
         EventError::TermValue {
             term: self.name.to_owned(),

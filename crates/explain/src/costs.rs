@@ -118,7 +118,6 @@ fn chosen(
     first
 }
 
-/// Returns the kind of a function by its name and object.
 fn spent(stacks: &Stacks<'_>, id: FunctionId) -> Option<Spent> {
     let function = stacks.profile.function(id);
     let name = function.name.as_deref().ok()?;
@@ -136,7 +135,6 @@ fn spent(stacks: &Stacks<'_>, id: FunctionId) -> Option<Spent> {
     }
 }
 
-/// Returns the name of the system call of the kernel's frames.
 fn syscall_of<'p>(stacks: &Stacks<'p>, frames: &[FrameId]) -> Option<&'p str> {
     let names = frames.iter().filter_map(|frame| {
         let function = stacks.profile.function(stacks.function_of(*frame));

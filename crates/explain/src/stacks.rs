@@ -47,7 +47,6 @@ impl<'p> Stacks<'p> {
         entries.filter(|entry| entry.event == self.event)
     }
 
-    /// Returns the frames of a stack, root first.
     pub(crate) fn frames(&self, entry: &AggregatedStack) -> Vec<FrameId> {
         self.profile.frames(entry.stack).collect()
     }
@@ -71,7 +70,6 @@ impl<'p> Stacks<'p> {
         self.profile.frame(frame).function
     }
 
-    /// Returns the name of a function for a sentence.
     pub(crate) fn name(&self, id: FunctionId) -> String {
         let names = CleanNames::new(self.profile);
         match names.function(id) {

@@ -32,7 +32,6 @@ pub(crate) fn sentences(stacks: &Stacks<'_>) -> Vec<Sentence> {
     found
 }
 
-/// Counts processes, if they are many and short.
 fn processes(stacks: &Stacks<'_>) -> Option<Sentence> {
     let mut weights: FxHashMap<i32, u64> = FxHashMap::default();
     for entry in stacks.entries() {

@@ -95,7 +95,6 @@ fn profile(stacks: usize, samples: usize) -> Profile {
     let mut time = 5_000_000_000;
     for number in 0..samples {
         time += 40_000 + random.below(40_000);
-        // Each stack once, then repeated stacks.
         let stack = match number < stacks {
             true => number,
             false => random.low(stacks as u64) as usize,

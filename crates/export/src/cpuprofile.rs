@@ -92,7 +92,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     };
     for thread in &threads {
         let root = match has_threads {
-            true => tree.child(ROOT, Key::Thread(thread.name.clone())),
+            true => tree.child(ROOT, ChildKey::Thread(thread.name.clone())),
             false => ROOT,
         };
         let nodes = tree.add(root, thread);
@@ -100,7 +100,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             let node = match run.stack {
                 Some(stack) => nodes.get(&stack).copied().unwrap_or(root),
                 None if has_threads => continue,
-                None => tree.child(ROOT, Key::Idle),
+                None => tree.child(ROOT, ChildKey::Idle),
             };
             samples.add(node, run.weight);
         }
@@ -144,7 +144,7 @@ impl Samples {
     fn add(&mut self, node: u32, weight: u64) {
         let now = self.end();
         self.nodes.push(node);
-        // Differences of rounded times, so that errors do not add up.
+        // Errors do not add up.
         self.deltas.push(now - self.last);
         self.last = now;
         self.sum = self.sum.saturating_add(weight);
@@ -160,7 +160,7 @@ impl Samples {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum ChildKey {
     Function(FunctionId),
     Thread(String),
     Idle,
@@ -171,7 +171,7 @@ struct Tree<'p> {
     nodes: Vec<Node>,
     frames: Vec<CallFrame>,
     of_functions: FxHashMap<FunctionId, usize>,
-    children: FxHashMap<(u32, Key), u32>,
+    children: FxHashMap<(u32, ChildKey), u32>,
 }
 
 impl<'p> Tree<'p> {
@@ -197,15 +197,15 @@ impl<'p> Tree<'p> {
         self.nodes.len() as u32 - 1
     }
 
-    fn child(&mut self, parent: u32, key: Key) -> u32 {
+    fn child(&mut self, parent: u32, key: ChildKey) -> u32 {
         let place = (parent, key);
         if let Some(known) = self.children.get(&place) {
             return *known;
         }
         let frame = match &place.1 {
-            Key::Function(id) => self.of_functions.get(id).copied().unwrap_or(0),
-            Key::Thread(name) => self.fixed(name),
-            Key::Idle => self.fixed("(idle)"),
+            ChildKey::Function(id) => self.of_functions.get(id).copied().unwrap_or(0),
+            ChildKey::Thread(name) => self.fixed(name),
+            ChildKey::Idle => self.fixed("(idle)"),
         };
         let made = self.push(frame);
         self.nodes[parent as usize].children.push(made);
@@ -264,7 +264,7 @@ impl<'p> Tree<'p> {
             call.url = CleanName::new(&self.profile.files[line.file.0 as usize]).into_owned();
             call.line_number = i64::from(frame.start_line) - 1;
         }
-        self.child(parent, Key::Function(function))
+        self.child(parent, ChildKey::Function(function))
     }
 
     fn call_frame(&self, id: FunctionId) -> CallFrame {

@@ -195,7 +195,7 @@ impl Folded {
             self.ranks.push(ranks.inner[names.threads[comm] as usize]);
         }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
-        // A sample without frames counts for the thread only.
+        // Without frames: the thread only.
         let innermost = profile.stack(entry.stack).next_back();
         let innermost = innermost.map(|function| functions[function.0 as usize]);
         let Some(last) = self.ranks[start..].last_mut() else {
@@ -238,7 +238,7 @@ impl Folded {
             self.ranks.swap(start, before);
             self.kinds.swap(start, before);
         }
-        // A sample without frames counts for the thread only.
+        // Without frames: the thread only.
         if self.ranks.len() == start {
             return;
         }
@@ -264,7 +264,7 @@ impl Folded {
         let fit = 64 / bits;
         for stack in &mut self.stacks {
             let list = &self.ranks[stack.start..][..stack.len as usize];
-            // Padding 0 sorts before every rank: a stack precedes its extensions.
+            // Padding 0: a stack precedes its extensions.
             let ranks = list.iter().map(|rank| u64::from(*rank) + 1);
             let ranks = ranks.chain(std::iter::repeat(0)).take(fit as usize);
             stack.head = ranks.fold(0, |head, rank| head << bits | rank);

@@ -347,7 +347,6 @@ mod tests {
                 ("otlp", ObjectKind::Kernel),
                 ("pprof", ObjectKind::File),
                 ("otlp", ObjectKind::File),
-                // Symbol start addresses.
                 ("firefox", ObjectKind::File)
             ]
         );

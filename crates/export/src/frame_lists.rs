@@ -64,7 +64,7 @@ impl FrameLists {
         });
         let mut sorted: Vec<(usize, usize)> = Vec::with_capacity(all.len());
         for one in &all {
-            // Frames that look the same share a rank, so lists can be equal.
+            // Frames that look the same share a rank.
             let last = sorted.last().map(|last| list(*last));
             if last != Some(list(one.range)) {
                 sorted.push(one.range);

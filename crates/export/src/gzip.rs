@@ -91,7 +91,6 @@ impl<'o> Gzip<'o> {
         let block = Arc::new(block);
         let shared = Arc::clone(&block);
         let thread = Builder::new().name("rprof-gzip".into());
-        // Writing into memory does not fail.
         let work = move || {
             compress(&shared).unwrap_or_else(|_| Compressed {
                 bytes: Vec::new(),
@@ -170,7 +169,7 @@ mod tests {
     fn compressed(bytes: &[u8], threads: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut gzip = Gzip::with_threads(&mut out, threads);
-        // The piece length does not divide the block length.
+        // No divisor of the block length.
         for piece in bytes.chunks(100_003) {
             gzip.write_all(piece).unwrap();
         }
@@ -196,7 +195,7 @@ mod tests {
         for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 7 * BLOCK + 5] {
             let bytes = bytes(len);
             let file = compressed(&bytes, 0);
-            // This decoder reads one member.
+            // Reads one member.
             let mut read = Vec::new();
             let mut decoder = flate2::bufread::GzDecoder::new(&file[..]);
             decoder.read_to_end(&mut read).unwrap();

@@ -16,7 +16,7 @@ const TOLD_FROM: f64 = 5.0;
 static INTERPRETERS: [(&str, Option<Language>); 8] = [
     ("_PyEval_EvalFrameDefault", Some(Language::Python)),
     ("vm_exec_core", None),
-    // It calls `vm_exec_core`, whose name stripped builds lack.
+    // Stripped builds lack the name of its callee `vm_exec_core`.
     ("rb_vm_exec", None),
     ("Rf_eval", None),
     ("TclNRRunCallbacks", None),
@@ -80,8 +80,7 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
         .collect();
     let totals = interpreters.into_iter().map(|(id, (name, language))| {
         let entries = profile.aggregated.iter().filter(|e| e.event == main);
-        // Names of the interpreted functions, such as from Python's perf trampoline, are callers
-        // and callees.
+        // Names, such as from Python's perf trampoline, are callers and callees.
         let is_named = |function: FunctionId| {
             language.is_some() && languages[function.0 as usize] == *language
         };
@@ -101,7 +100,6 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     })
 }
 
-/// Returns the language of a function that an interpreter's runtime named.
 fn source_language(profile: &Profile, function: &Function) -> Option<Language> {
     let source = function.source.as_deref().map(|source| source.language);
     let of_name = || SourceName::of(function, profile.object(function.object));

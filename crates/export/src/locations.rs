@@ -81,7 +81,7 @@ impl<'p> Locations<'p> {
             .first()
             .is_some_and(|rank| self.frames.frame(*rank).inline_depth > 0);
         if begins_inlined || most != usize::MAX {
-            // The two lists share a location, or the limit cuts them.
+            // The lists share a location, or the limit cuts them.
             return self.ids_of(&[outer, inner].concat(), most, ids);
         }
         self.ids_of(inner, most, ids);
@@ -109,7 +109,7 @@ impl<'p> Locations<'p> {
             if ids.len() == most {
                 return true;
             }
-            // An inlined call follows the frame of the function that contains it.
+            // An inlined call follows the frame of its function.
             let outer = |rank: &u32| self.frames.frame(*rank).inline_depth == 0;
             let begin = rest.iter().rposition(outer).unwrap_or(0);
             let (others, one) = rest.split_at(begin);
@@ -148,7 +148,7 @@ impl<'p> Locations<'p> {
                 });
                 if let Some(function) = functions.get_mut(number as usize - 1) {
                     function.file = function.file.or(frame.line.map(|line| line.file));
-                    // Several functions can have one name. Readers see them as one.
+                    // Readers see functions of one name as one.
                     if function.start_line == 0 {
                         function.start_line = frame.start_line;
                     }

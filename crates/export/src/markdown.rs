@@ -60,7 +60,7 @@ fn write_verdict(
     let findings = verdict::findings(profile);
     for finding in &findings {
         let text = (options.wording)(finding);
-        // Indented lines are causes of the finding above them.
+        // Indented lines are causes of the finding above.
         let (indent, text) = match text.strip_prefix("  ") {
             Some(rest) => ("  ", rest),
             None => ("", &*text),

@@ -18,7 +18,7 @@ pub(crate) fn escaped(text: &str) -> String {
             c => out.push(c),
         }
     }
-    // GitHub turns URLs into links automatically.
+    // GitHub turns URLs into links.
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 

@@ -217,7 +217,7 @@ impl Encoder<'_> {
         };
         let given = &self.options.resource;
         if given.iter().all(|(key, _)| key != "service.name") {
-            // OpenTelemetry's default for an unnamed service.
+            // OpenTelemetry's default.
             add("service.name", "unknown_service");
         }
         for (key, value) in given {
@@ -262,7 +262,6 @@ impl Encoder<'_> {
         for index in rows {
             let row = all.row(index);
             ids.clear();
-            // Leaf first.
             let is_cut = (self.locations).ids(&self.lists, row.stack, most, &mut ids);
             let ids: Vec<i64> = ids.iter().copied().map(u64::cast_signed).collect();
             cut += u64::from(is_cut);
@@ -274,7 +273,7 @@ impl Encoder<'_> {
                 let labels = all.labels(row);
                 let link = labels.request();
                 let values = self.comms.values(labels).into_iter();
-                // A link takes the place of both attributes.
+                // A link replaces both attributes.
                 let numbers = values
                     .filter(|(label, _)| link.is_none() || !label.is_of_request())
                     .map(|(label, value)| dictionary.attribute(label.attribute(), value));
@@ -310,7 +309,7 @@ fn any_value(value: &LabelValue) -> Vec<u8> {
     let mut message = Vec::new();
     match value {
         LabelValue::Text(value) => text(1, value, &mut message),
-        // A `oneof` field must be present, so 0 is written too.
+        // A `oneof` field must be present.
         LabelValue::Number(value) => number(3, *value, &mut message),
     }
     message
@@ -333,7 +332,7 @@ impl Dictionary<'_> {
             }
             part(1, &message, &mut out);
         }
-        // Functions of the same name in two objects become one.
+        // Functions of one name become one.
         let mut functions = Numbered::new();
         let numbers: Vec<i64> = (tables.functions.iter())
             .map(|row| {

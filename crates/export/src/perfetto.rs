@@ -98,7 +98,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                     name: iid(reason.0 as usize),
                     callstack,
                 }),
-                // A wait of an unknown reason.
+                // Unknown reason.
                 None if is_of_waits(&profile.events[entry.event].name) => waits.push(Slice {
                     end: sample.time,
                     length: sample.weight,
@@ -183,7 +183,7 @@ fn tracks<W: Write>(profile: &Profile, trace: &mut Trace<W>) -> io::Result<Vec<T
     }
     let mut known = rustc_hash::FxHashSet::default();
     for track in &found {
-        // The name of its last sample.
+        // Name of the last sample.
         let last_time = |id: &&ThreadId| {
             let streams = profile.streams.as_ref();
             let last = streams.and_then(|streams| streams.of(**id).last());
@@ -270,7 +270,7 @@ impl<W: Write> Trace<W> {
         unsigned(2, thread.pid, &mut message);
         unsigned(3, thread.tid, &mut message);
         unsigned(4, callstack, &mut message);
-        // `Profiling.CpuMode`: kernel or user.
+        // `Profiling.CpuMode`.
         unsigned(5, if is_kernel { 1 } else { 2 }, &mut message);
         unsigned(6, count, &mut message);
         self.put(packet::PERF_SAMPLE, &message, Some(sample.time))
@@ -383,7 +383,7 @@ impl Interned {
             data.add(interned::MAPPING_PATH, &named(number, &path))?;
             let mut mapping = Vec::new();
             unsigned(1, iid(number), &mut mapping);
-            // Frames have numbers in place of addresses.
+            // Numbers instead of addresses.
             unsigned(5, u64::MAX, &mut mapping);
             unsigned(7, iid(number), &mut mapping);
             data.add(interned::MAPPING, &mapping)?;
@@ -395,7 +395,7 @@ impl Interned {
             unsigned(1, iid(number), &mut entry);
             unsigned(2, iid(frame.function.0 as usize), &mut entry);
             unsigned(3, iid(object.0 as usize), &mut entry);
-            // Readers distinguish frames of a mapping by this number.
+            // Distinguishes frames of a mapping.
             unsigned(4, iid(number), &mut entry);
             if let Some(line) = frame.line {
                 unsigned(5, iid(line.file.0 as usize), &mut entry);

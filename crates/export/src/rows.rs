@@ -114,7 +114,7 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
     top.rows.retain(|row| share(row) >= options.percent_limit);
     let mut shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
     if options.without_zeros {
-        // Rows are sorted by the share. At least one is shown.
+        // Rows are sorted by share. At least one is shown.
         let first = top.rows.iter().position(|row| share(row) < SHOWN_AS_ZERO);
         shown = first.map_or(shown, |first| shown.min(first.max(1)));
     }

@@ -35,7 +35,7 @@ struct FrameEntry {
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let event = profile.main_event();
     let (frames, numbers) = frame_table(profile);
-    // Without a main event, no thread has samples.
+    // No thread has samples.
     let timelines = Timelines::new(profile, event.unwrap_or_default(), options.rows.weight);
     let threads = event.map_or_else(Vec::new, |_| timelines.threads());
     let name = event.map(|event| CleanNames::new(profile).event(event).into_owned());
@@ -82,7 +82,6 @@ impl ListTexts {
                             text.push(',');
                         }
                         let number = numbers.get(frame.index()).copied().unwrap_or(0);
-                        // Writing into memory does not fail.
                         let _ = write!(text, "{number}");
                     }
                     begin..text.len()

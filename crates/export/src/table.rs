@@ -24,11 +24,11 @@ use crate::{tree, verdict};
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let names = CleanNames::new(profile);
     let mut any = false;
-    // Lines above the rows, plus one for the shell prompt.
+    // Plus one for the shell prompt.
     let mut above = 1;
     let width = options.width.unwrap_or(usize::MAX);
     let findings = verdict::findings(profile);
-    // Reports idle threads only if the profile shows waits.
+    // Idle threads belong to shown waits.
     let waits = profile
         .waits()
         .filter(|waits| profile.events[*waits].samples > 0);
@@ -57,7 +57,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 above += put_comment(&line, width, out)?;
             }
             writeln!(out, "#")?;
-            // Event, headings, and the line about hidden rows.
+            // Event, headings, hidden rows.
             above += 4;
         }
         any = true;
@@ -247,7 +247,7 @@ pub(crate) fn columns<'r>(
         .collect();
     match width {
         Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
-        // One very long name must not widen the column of all rows.
+        // One very long name must not widen all rows.
         None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
     in_order(&mut columns, order, |column| column.heading);
@@ -305,7 +305,7 @@ pub(crate) fn put_column(
     last: bool,
 ) -> io::Result<()> {
     write!(out, "  {text}")?;
-    // `write!` with padding writes blanks one by one.
+    // `write!` pads blank by blank.
     let mut blanks = match last {
         true => 0,
         false => width.saturating_sub(text.chars().count()),
@@ -381,7 +381,6 @@ mod tests {
             let fits = width >= 80;
             assert_eq!(fits, text.contains("std::unordered_map<…>::find_in_bucket"));
         }
-        // The default options cut no names.
         let options = ReportOptions::default();
         let text = table(&names, &options);
         assert!(text.contains(&*clean(&templates)) && text.contains("/usr/lib/"));
@@ -399,7 +398,6 @@ mod tests {
             };
             table(&names, &options).lines().count()
         };
-        // Including the prompt.
         assert_eq!([lines(24) + 1, lines(50) + 1], [24, 50]);
         assert_eq!(lines(3), MIN_ROWS + 4);
         let mut builder = ProfileBuilder::new();

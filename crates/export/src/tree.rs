@@ -140,7 +140,7 @@ pub fn lines(
         width: width.unwrap_or(WIDTH),
     };
     let mut lines = Vec::new();
-    // Branches to draw, with line prefixes. Trees may be too deep for recursion.
+    // With line prefixes. Trees may be too deep for recursion.
     let mut pile: Vec<Branch> = drawing.branches(None, &" ".repeat(indent));
     pile.reverse();
     while let Some(branch) = pile.pop() {
@@ -165,7 +165,7 @@ pub fn lines(
         let share = format!("{:.2}%  ", percent(tree.nodes[node].weight, whole));
         let (chain, last) = drawing.chain(node);
         let mut next = drawing.branches(Some(last), &below);
-        // Continuation lines start under the first name, beside the following branches.
+        // Under the first name, beside the following branches.
         let hanging = match next.is_empty() {
             true => format!("{below}{}", " ".repeat(share.len())),
             false => format!("{below}│{}", " ".repeat(share.len() - 1)),
@@ -214,7 +214,7 @@ impl Drawing<'_> {
             .iter()
             .map(|child| self.tree.nodes[*child].weight)
             .sum();
-        // A line with `0.00%` is useless.
+        // `0.00%` is useless.
         let is_something = percent(weight, self.shown.whole) >= SHOWN_AS_ZERO;
         let rest = (!light.is_empty() && !shown.is_empty() && is_something).then_some(Kind::Rest {
             count: light.len(),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn branches_of_a_light_row_are_shown_by_their_share_of_the_row() {
-        // A flat profile of a hundred functions. The heaviest has many light callers.
+        // A hundred functions. The heaviest has many light callers.
         let mut stacks = vec![
             ("main;parse;hot".to_owned(), 60),
             ("main;fold;hot".to_owned(), 40),

@@ -213,7 +213,7 @@ fn cutting_runtime(profile: &Profile) -> Option<Runtime> {
         let Some(runtime) = runtime else {
             continue;
         };
-        // There are at most about ten runtimes.
+        // About ten runtimes.
         match by_runtime.iter_mut().find(|(other, _)| *other == runtime) {
             Some((_, sum)) => *sum = sum.saturating_add(sample.samples),
             None => by_runtime.push((runtime, sample.samples)),
@@ -240,7 +240,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         });
     }
     if q.frames > 0 && q.named < q.frames {
-        // By language, most unnamed frames belong to interpreters and are folded.
+        // By language, most unnamed frames are folded.
         if !q.is_by_language {
             findings.push(Finding::Frames {
                 named: percent(q.named, q.frames),

@@ -6,7 +6,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let (mut begin, mut end) = (0, 0);
     let mut most = width;
-    // Ends of words, with the blanks before each.
+    // With the blanks before each.
     for (at, word) in words(text) {
         let is_first = end == begin;
         if !is_first && text[begin..at + word.len()].chars().count() > most {

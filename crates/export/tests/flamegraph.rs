@@ -102,7 +102,6 @@ impl Made {
     }
 }
 
-/// Returns a profile with frames of all kinds.
 fn all_kinds() -> Profile {
     let mut made = Made::new("cpu-clock", WeightUnit::Nanoseconds);
     let main = made.function(Ok("main"), ObjectKind::File);
@@ -171,7 +170,7 @@ fn kinds_have_colours_and_a_legend() {
     for kind in ["user", "inlined", "kernel", "JIT", "unnamed"] {
         assert!(legend.contains(kind), "{kind} is not in {legend}");
     }
-    // The legend lists only existing kinds. A palette has no legend.
+    // A palette has no legend.
     let mut made = Made::new("cpu-clock", WeightUnit::Nanoseconds);
     let main = made.function(Ok("main"), ObjectKind::File);
     made.add("app", 1, &[(main, false)]);
@@ -235,7 +234,6 @@ fn idle_threads_are_one_block_that_leaves_room() {
         let drawn = svg.split("<title>").find(|frame| is_it(frame)).unwrap();
         between(drawn, " width=\"", "%").parse().unwrap()
     };
-    // Both threads are below one block, which takes a tenth of the width and reports that.
     let drawn = frames(&svg);
     assert!(frame(&drawn, "pool").y > drawn.iter().map(|d| d.y).min().unwrap() + 16);
     let block = "99.00%; drawn narrower than its share";
@@ -403,7 +401,6 @@ fn the_subtitle_tells_what_was_recorded() {
         between(&svg, "id=\"subtitle\"", "</text>").contains(facts),
         "{svg}"
     );
-    // A custom subtitle does not remove the description.
     options.subtitle = Some("before <the> change".into());
     let svg = draw(&profile, &options);
     assert!(between(&svg, "id=\"subtitle\"", "</text>").contains("before &lt;the&gt; change"));

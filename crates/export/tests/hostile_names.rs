@@ -69,7 +69,6 @@ fn profile() -> Profile {
         ..Options::default()
     };
     let profile = analyse(&data, &symbolizer, &options);
-    // Otherwise the tests would test nothing.
     assert_eq!(profile.events[0].name, HOSTILE);
     assert!(profile.comms.iter().any(|comm| comm.contains('\x1b')));
     assert!(
@@ -82,7 +81,6 @@ fn profile() -> Profile {
     profile
 }
 
-/// Asserts that the output has no control characters.
 #[track_caller]
 fn assert_inert(name: &str, lines: usize, write: impl FnOnce(&mut dyn Write)) {
     let mut out = Vec::new();
@@ -111,13 +109,13 @@ fn no_form_of_output_obeys_them() {
         },
         ..ReportOptions::default()
     };
-    // Compressed or binary formats.
+    // Compressed or binary.
     let packed = ["pprof", "otlp", "firefox", "perfetto"];
     for format in FORMATS
         .iter()
         .filter(|format| !packed.contains(&format.name))
     {
-        // Names must not add lines in line-based formats.
+        // No further lines in line-based formats.
         let lines = match format.name {
             "csv" => 2,
             "folded" => 1,
@@ -127,7 +125,7 @@ fn no_form_of_output_obeys_them() {
             (format.write)(&profile, &options, out).unwrap();
         });
     }
-    // Other bytes of these formats are arbitrary, so look for the names only.
+    // Other bytes are arbitrary.
     for name in packed {
         let format = FORMATS.iter().find(|format| format.name == name).unwrap();
         let mut file = Vec::new();
@@ -143,7 +141,7 @@ fn no_form_of_output_obeys_them() {
                 .windows(text.len())
                 .any(|part| part == text.as_bytes())
         };
-        // The Firefox format contains only the main event.
+        // Only the main event.
         assert!(has("evil"), "{name}");
         for bad in [
             "\x1b[", "\u{202e}", "\nevil", "evil\n", "\\u001b", "\\nevil",

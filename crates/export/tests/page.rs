@@ -10,7 +10,7 @@ fn modules_of_the_page_do_what_their_tests_say() {
     needs!(Node);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     let mut node = Command::new("node");
-    // By name: older versions of Node.js take no folder, and newer ones no shell pattern.
+    // Older versions of Node.js take no folder, newer ones no shell pattern.
     let tests = ["model", "page"].map(|name| format!("tests/{name}.test.js"));
     let run = node.arg("--test").args(tests).current_dir(folder).output();
     let run = run.expect("node runs");

@@ -59,10 +59,10 @@ pub fn of_profile(
     origin: &Origin<'_>,
 ) -> Result<Vec<(i64, Tables)>, TableError> {
     let mut content = Content::new(profile);
-    let mut sums: BTreeMap<(i64, Key), (u64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<(i64, SumKey), (u64, u64)> = BTreeMap::new();
     let mut threads = Threads::new(profile, origin);
     let mut add = |start: i64, entry: &AggregatedStack, samples: u64, weight: u64| {
-        let key = Key {
+        let key = SumKey {
             event: entry.event,
             thread: threads.number(entry.thread),
             stack: content.stack(entry.stack),
@@ -144,7 +144,7 @@ pub fn of_profile(
 
 /// Aggregation key within a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct SumKey {
     event: usize,
     /// Index into [`Threads`].
     thread: u32,
@@ -215,7 +215,6 @@ impl<'p> Threads<'p> {
     }
 }
 
-/// Replaces each run of digits by `#`.
 fn without_digits(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for c in name.chars() {
@@ -281,7 +280,6 @@ impl<'p> Content<'p> {
         id
     }
 
-    /// Returns the id of the location of some frames, outermost first.
     fn location(&mut self, frames: &[FrameId]) -> Id {
         if let Some(id) = self.of_frames.get(frames) {
             return *id;

@@ -137,7 +137,6 @@ mod tests {
             left.spend(1, 100, 0);
         }
         assert_eq!((left.at(1, 0), left.at(2, 0)), (0, 1000));
-        // The buckets refill with time.
         assert_eq!(
             (left.at(1, SECOND / 2), left.at(1, 100 * SECOND)),
             (50, 1000)

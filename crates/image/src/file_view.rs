@@ -222,7 +222,6 @@ impl FileView {
 }
 
 impl Rights {
-    /// Returns this program's rights within these credentials.
     fn of(credentials: Credentials) -> Self {
         if credentials.run(|| ()).is_ok() {
             return Self::Process(credentials);
@@ -244,7 +243,6 @@ impl Rights {
     }
 }
 
-/// Resolves a path to an `O_PATH` descriptor.
 fn resolve(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = LastLink::Refuse.flags();
     let inside = path.strip_prefix("/").unwrap_or(path);

@@ -71,7 +71,6 @@ impl MappedFile<'_> {
         })
     }
 
-    /// Opens the file of an ended process.
     fn open_here(&self) -> Result<RegularFile, OpenError> {
         // A relative name leads to no particular file.
         let path = self.absolute_path().ok_or(OpenError::NoSuchFile)?;
@@ -177,7 +176,6 @@ mod tests {
         assert!(relative.open().is_err());
     }
 
-    /// A process chooses names, and can try for an inode number.
     #[test]
     fn nothing_is_copied_by_its_name_or_inode_number_alone() {
         let view = FileView::of_process(std::process::id()).unwrap();

@@ -49,7 +49,6 @@ fn read_core(path: &Path, avma: u64, len: usize) -> Result<Vec<u8>, OpenError> {
 mod tests {
     use super::*;
 
-    /// Builds a core file with one segment.
     fn core(avma: u64, bytes: &[u8]) -> Vec<u8> {
         let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0];
         file.extend([0; 8]);

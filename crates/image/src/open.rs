@@ -159,9 +159,9 @@ fn written(metadata: &std::fs::Metadata) -> Option<SystemTime> {
 
 fn map(file: &RegularFile) -> io::Result<Mmap> {
     // SAFETY: the mapping is read-only and private. Only root, this program's user, and a group
-    // with write permission may still change or truncate the file while it is mapped. Every reader
-    // treats the bytes as untrusted and copies each value before checking it; truncation ends in
-    // SIGBUS, as with every tool that maps ELF files, the dynamic linker included.
+    // with write permission may still change or truncate the file while it is mapped. Readers treat
+    // the bytes as untrusted and copy each value before checking it; truncation ends in SIGBUS, as
+    // with every tool that maps ELF files, and the dynamic linker.
     unsafe { Mmap::map(file.as_fd().as_raw_fd()) }
 }
 

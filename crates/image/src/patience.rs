@@ -143,7 +143,6 @@ mod tests {
         let (go_on, wait) = sync_channel::<()>(0);
         assert_eq!(calls.call(1, move || wait.recv().is_ok()), None);
         drop(go_on);
-        // The first call used up the allowance.
         assert_eq!(calls.call(1, || 1), None);
         let long = Duration::from_secs(3600);
         assert_eq!(calls.call_within(2, long, || 2), Some(2));

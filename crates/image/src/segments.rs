@@ -106,7 +106,6 @@ impl Segment {
         }
     }
 
-    /// Returns true if a kernel maps the segment from this offset.
     fn starts_mapping(&self, offset: u64) -> bool {
         let mut pages = PAGES
             .into_iter()

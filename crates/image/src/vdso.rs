@@ -51,7 +51,6 @@ pub fn vsyscall(address: u64) -> Option<(&'static str, u64)> {
     Some((FUNCTIONS.get(index)?, inside % 1024))
 }
 
-/// Returns the length of the readable `[vdso]` mapping at `start`.
 fn mapping_len(maps: &str, start: u64) -> Option<usize> {
     let named = maps.lines().filter(|line| line.ends_with("[vdso]"));
     let of = |line: &str| {

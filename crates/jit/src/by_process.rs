@@ -207,7 +207,6 @@ mod tests {
         for pid in 2..20 {
             processes.handle_fork(pid, pid - 1);
         }
-        // Fork record of a thread.
         processes.handle_fork(19, 19);
         let lineage: Vec<i32> = processes.lineage(19).collect();
         assert_eq!(lineage, [19, 18, 17, 16, 15, 14, 13, 12]);

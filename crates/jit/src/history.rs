@@ -15,7 +15,6 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Builds the index of ranges `start..end`, ascending by time.
     pub(super) fn new(ranges: &[(u64, u64)]) -> Self {
         let ends = |&(start, end): &(u64, u64)| [start, end];
         let mut points: Vec<u64> = ranges.iter().flat_map(ends).collect();

@@ -42,7 +42,6 @@ const MAX_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
 /// Timeouts: all samples wait for a jitdump.
 const PATIENCE: Patience = Patience {
-    // Tests run on busy machines.
     of_one: Duration::from_millis(if cfg!(test) { 60_000 } else { 100 }),
     free: Duration::from_millis(if cfg!(test) { 60_000 } else { 5 }),
     of_user: Rate {
@@ -285,7 +284,6 @@ impl JitUnwinding<'_> {
     }
 }
 
-/// Time in ns of the samples' clock.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
@@ -297,7 +295,6 @@ mod tests {
     use crate::jitdump::tests::DumpWriter;
     use std::os::unix::ffi::OsStrExt;
 
-    /// Writes a jitdump with one function and its unwinding information.
     fn write_dump(path: &Path, start: u64) {
         // A CIE without instructions, and an FDE with relative pointers (pcrel, sdata8).
         let cie = [

@@ -61,7 +61,7 @@ struct Account {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct TargetAccount {
     target: TargetThread,
     first: Account,
     last: Account,
@@ -74,7 +74,7 @@ struct Watched {
 struct Accounts {
     proc: Procfs,
     by_thread: bool,
-    watched: Vec<Watched>,
+    targets: Vec<TargetAccount>,
     /// Parent of each process that existed at the start.
     before: HashMap<u32, u32>,
 }
@@ -94,9 +94,9 @@ impl Accounts {
     }
 
     fn look(&mut self) {
-        for index in 0..self.watched.len() {
-            if let Some(account) = self.read(self.watched[index].target) {
-                self.watched[index].last = account;
+        for index in 0..self.targets.len() {
+            if let Some(account) = self.read(self.targets[index].target) {
+                self.targets[index].last = account;
             }
         }
         let proc = &self.proc;
@@ -104,18 +104,18 @@ impl Accounts {
         // A grandchild's time reaches the process only through its parent, which must have exited
         // as well.
         let parents: Vec<u32> = ended.by_ref().map(|(_, parent)| *parent).collect();
-        for watched in &mut self.watched {
-            watched.counts_children &= !parents.contains(&watched.target.pid);
+        for account in &mut self.targets {
+            account.counts_children &= !parents.contains(&account.target.pid);
         }
     }
 
     /// Returns the CPU time of targets since the first reading, including children started since.
     fn used(&self, follows_children: bool) -> Duration {
         let mut used = Duration::ZERO;
-        for watched in &self.watched {
-            used += watched.last.own.saturating_sub(watched.first.own);
-            if follows_children && watched.counts_children {
-                used += watched.last.children.saturating_sub(watched.first.children);
+        for account in &self.targets {
+            used += account.last.own.saturating_sub(account.first.own);
+            if follows_children && account.counts_children {
+                used += account.last.children.saturating_sub(account.first.children);
             }
         }
         if follows_children && !self.by_thread {
@@ -137,7 +137,11 @@ impl Accounts {
                 let Some(parent) = parents.get(&pid) else {
                     return false;
                 };
-                if self.watched.iter().any(|w| w.target.pid == *parent) {
+                if self
+                    .targets
+                    .iter()
+                    .any(|account| account.target.pid == *parent)
+                {
                     return true;
                 }
                 pid = *parent;
@@ -181,12 +185,12 @@ impl CpuTimeWatcher {
         let mut accounts = Accounts {
             proc,
             by_thread,
-            watched: Vec::new(),
+            targets: Vec::new(),
             before,
         };
         for target in targets {
             if let Some(account) = accounts.read(target) {
-                accounts.watched.push(Watched {
+                accounts.targets.push(TargetAccount {
                     target,
                     first: account,
                     last: account,
@@ -194,9 +198,12 @@ impl CpuTimeWatcher {
                 });
             }
         }
-        let is_few = accounts.watched.len() <= MAX_LOOKED_AT;
-        // Otherwise, only targets and their children matter.
-        let pids: Vec<u32> = accounts.watched.iter().map(|w| w.target.pid).collect();
+        let is_few = accounts.targets.len() <= MAX_LOOKED_AT;
+        let pids: Vec<u32> = accounts
+            .targets
+            .iter()
+            .map(|account| account.target.pid)
+            .collect();
         (accounts.before).retain(|pid, parent| pids.contains(parent) || pids.contains(pid));
         let accounts = Arc::new(Mutex::new(accounts));
         CpuTimeWatcher {
@@ -252,7 +259,6 @@ mod tests {
         child
     }
 
-    /// Lets it work, and returns afterwards.
     fn work(child: &mut Child) {
         use std::io::Write;
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -288,7 +294,6 @@ mod tests {
 
     #[test]
     fn children_count_once_they_are_waited_for_and_while_they_run() {
-        // One reaped child, and one that still runs.
         let mut child = shell(&format!(
             "({LOOP}); ({LOOP}; echo made; exec sleep 100) & sleeper=$!; read y; kill $sleeper"
         ));
@@ -306,7 +311,6 @@ mod tests {
         let own = process_cpu_time(pid).unwrap();
         let (with, without) = (watcher.used(true), watcher.used(false));
         assert!(without <= own, "{without:?} of {own:?}");
-        // Two loops, one measured in ticks.
         assert!(
             with > without + Duration::from_millis(20),
             "{with:?} {without:?}"

@@ -176,7 +176,6 @@ impl Delays {
         }
     }
 
-    /// Starts reading the control groups of a process.
     fn look_at_groups(&mut self, pid: u32) {
         let text = fs::read_to_string(self.proc.folder(pid).join("cgroup")).unwrap_or_default();
         if self.groups.contains(&text) || self.groups.len() >= MAX_GROUPS {
@@ -191,14 +190,12 @@ impl Delays {
         self.groups.insert(text);
     }
 
-    /// Reads the throttled time of each existing control group.
     fn read_throttled(&mut self) {
         for (path, _, last) in &mut self.throttled {
             *last = throttled(path).unwrap_or(*last);
         }
     }
 
-    /// Reads all current threads of the targets.
     fn look(&mut self) {
         if self.is_stopped {
             return;
@@ -381,7 +378,6 @@ mod tests {
             Machine(tempfile::tempdir().unwrap())
         }
 
-        /// Writes a thread's CPU and waiting time, in ms.
         fn thread(&self, pid: u32, tid: u32, cpu: u64, waiting: u64) {
             let folder = self.0.path().join(format!("{pid}/task/{tid}"));
             fs::create_dir_all(&folder).unwrap();

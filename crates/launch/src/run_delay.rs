@@ -89,7 +89,6 @@ mod tests {
         let threads = [1, 2, 3, 4, 5].map(|tid| TargetThread { pid: 1, tid });
         let delays = RunDelays::begin_in(Procfs::new(root.path()), threads);
         write(1, "2000 1700 9\n");
-        // Another thread reuses the id.
         write(2, "10 20 1\n");
         fs::remove_dir_all(root.path().join("1/task/3")).unwrap();
         let found = delays.so_far();

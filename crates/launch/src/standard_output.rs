@@ -20,7 +20,6 @@ extern "C" fn look() {
     WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Makes the dynamic linker call [`look`] before `main`.
 // SAFETY: `.init_array` holds addresses of functions with the C ABI, like this one.
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -161,7 +161,6 @@ mod tests {
             matches!(nobody, Err(OutputError::NoReader { .. })),
             "{nobody:?}"
         );
-        // Does not block for reading and writing.
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
         let default = of(&path, Choice::Default);
         let refused = matches!(
@@ -238,7 +237,6 @@ mod tests {
         symlink("/dev/stdout", &out).unwrap();
         let typed = of(&out, Choice::Typed);
         assert!(matches!(typed, Ok(Destination::Stream { .. })), "{typed:?}");
-        // Not typed: the folder may belong to anyone.
         let default = of(&out, Choice::Default);
         assert!(
             matches!(default, Err(OutputError::LinkIntoSystem { .. })),

@@ -69,7 +69,6 @@ pub(crate) fn open(number: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Clears `O_NONBLOCK` of a descriptor.
 pub(crate) fn wait_when_full(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)

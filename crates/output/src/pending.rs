@@ -160,7 +160,6 @@ mod tests {
     fn a_private_file_is_never_readable_for_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        // The old file was readable.
         std::fs::write(&path, "old").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let mut file = PendingFile::beside(&path, Readers::Owner).unwrap();

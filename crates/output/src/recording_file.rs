@@ -173,7 +173,6 @@ impl RecordingFile {
     }
 }
 
-/// Appends a dot and a suffix to a path.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -181,7 +180,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Moves a file to a free name beside it.
 fn make_room(path: &Path) -> Result<Displaced, OutputError> {
     let mut last = None;
     for number in 0..MAX_NAMES {
@@ -201,7 +199,6 @@ fn make_room(path: &Path) -> Result<Displaced, OutputError> {
     })
 }
 
-/// Renames a file or link out of the way.
 fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
     let renamed = OwnFile::at(path).and_then(|own| match own.rename(path, &to)? {
         true => Ok(own),
@@ -266,7 +263,6 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read(&old).unwrap(), b"old");
         assert_eq!(names(), 2);
-        // A recording that began keeps the previous one.
         RecordingFile::create(&path).unwrap().settle();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(names(), 2);

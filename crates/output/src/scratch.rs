@@ -95,7 +95,6 @@ mod tests {
         std::fs::set_permissions(&left, Permissions::from_mode(0o700)).unwrap();
         std::fs::write(left.join(LOCK), "").unwrap();
         std::fs::write(left.join("old1.data"), "").unwrap();
-        // Kept: a folder with another prefix, one that others can write to, and a new one.
         for name in ["y-left", "x-open", "x-new"] {
             let path = parent.path().join(name);
             std::fs::create_dir(&path).unwrap();

@@ -112,7 +112,7 @@ fn no_hardware(attr: &Attr) -> Option<AttrPart> {
             Some(AttrPart::BranchCallStacks)
         }
         true => Some(AttrPart::Branches),
-        // Vector registers, which few PMUs support.
+        // Few PMUs support vector registers.
         false => extended.then_some(AttrPart::InterruptRegisters),
     }
 }
@@ -134,7 +134,7 @@ fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     if has(SampleType::PHYS_ADDR) && is_restricted {
         return Some((AttrPart::PhysicalAddresses, because));
     }
-    // perf_copy_attr: branches in the kernel require the same rights as its samples.
+    // perf_copy_attr: the same rights as for kernel samples.
     let branches = BranchSampleType::KERNEL | BranchSampleType::HV;
     if has(SampleType::BRANCH_STACK)
         && attr.branch_sample_type.intersects(branches)
@@ -157,7 +157,7 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
         EventKind::TRACEPOINT,
         EventKind::BREAKPOINT,
     ];
-    // Only CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW can be read in an NMI.
+    // Clocks that can be read in an NMI: CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW.
     let is_safe = [1, 4].contains(&attr.clockid);
     let has_clock = attr.flags.contains(AttrFlags::USE_CLOCKID);
     if has_clock && !is_safe && !SOFTWARE.contains(&attr.kind) {
@@ -197,7 +197,7 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     ];
     let fields = (fields.into_iter()).filter(|(field, ..)| attr.sample_type.contains(*field));
     let flags = (flags.into_iter()).filter(|(flag, ..)| attr.flags.contains(*flag));
-    // Last words of the attr. Older kernels require zeroes.
+    // Older kernels require zeroes.
     let words = [
         (attr.config4 != 0, AttrPart::MoreConfig, (6, 18)),
         (attr.config3 != 0, AttrPart::MoreConfig, (6, 3)),

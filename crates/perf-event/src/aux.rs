@@ -42,7 +42,7 @@ impl AuxRing {
 
     fn map_as(event: &PerfFd, ring: &Ring, bytes: usize, consume: bool) -> Result<AuxRing, Errno> {
         let control = ring.memory().control();
-        // The area follows the ring's data.
+        // After the ring's data.
         let offset = control.len() as u64;
         for (number, value) in [(word::AUX_OFFSET, offset), (word::AUX_SIZE, bytes as u64)] {
             let word = control.word(number).ok_or(Errno::INVAL)?;
@@ -86,7 +86,7 @@ impl AuxRing {
         }
         let head = self.memory.head();
         if head.wrapping_sub(self.tail) > self.size() as u64 {
-            // No kernel should do this. Skip everything, because the positions are unreliable.
+            // No kernel should do this: positions are unreliable.
             self.tail = head;
             self.memory.set_tail(head);
             return 0;
@@ -103,7 +103,7 @@ impl AuxRing {
     pub fn latest(&self) -> Vec<u8> {
         let head = self.memory.head();
         let size = self.size() as u64;
-        // Copies whole words. The head may be within a word.
+        // The head may be within a word.
         let end = head.next_multiple_of(8);
         let mut bytes = Vec::with_capacity(self.size());
         match head < size && !self.wrapped(head) {

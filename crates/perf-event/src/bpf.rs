@@ -261,10 +261,9 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let (done, is_static, bare, emit) = (a.label(), a.label(), a.label(), a.label());
     a.copy(6, 1);
-    // The pid as this process sees it. In a container, other containers have no pids for it.
+    // Pid as this process sees it; containers have no pids for each other.
     if of.namespace.1 == FIRST_NAMESPACE {
         a.call(CURRENT_PID_TGID);
-        // The process is the upper half.
         a.emit(SHIFT_RIGHT, (0, 0), 0, 32);
         a.emit(STORE_32, (FRAME, 0), -4, 0);
     } else {
@@ -412,16 +411,14 @@ fn update<T>(map: BorrowedFd<'_>, key: &u32, value: &T) -> Result<(), Errno> {
 }
 
 fn load(kind: u32, code: &[Instruction]) -> Result<OwnedFd, Errno> {
-    // The helpers are for programs under the GPL only, as the kernel sees it.
+    // The helpers are for programs under the GPL only.
     let license = c"GPL".to_bytes_with_nul();
     let count = code.len() as u32;
-    // No log, and no further fields.
     let attr = [pair(kind, count), address(code), address(license), 0, 0, 0];
     // SAFETY: code and license outlive the call.
     unsafe { open(PROG_LOAD, attr) }
 }
 
-/// Runs a program on this thread, and returns its result.
 fn run(program: BorrowedFd<'_>) -> Result<u32, Errno> {
     let mut attr = [0; 9];
     attr[0] = number(program);

@@ -192,7 +192,7 @@ impl PerfFd {
         // SAFETY: the kernel writes the count, and at most `ids_len` ids after it.
         let listed = unsafe { self.control(abi::QUERY_BPF, (&raw mut query).cast()) };
         match listed {
-            // More programs than fit are attached. The list has the first ones.
+            // The list has the first ids.
             Ok(()) | Err(Errno::NOSPC) => {}
             Err(errno) => return Err(errno),
         }
@@ -215,7 +215,6 @@ impl PerfFd {
         unsafe { self.control(abi::MODIFY_ATTRIBUTES, attr) }
     }
 
-    /// Calls an ioctl with a 32-bit number as the argument.
     fn control_number(&self, request: u32, argument: u32) -> Result<(), Errno> {
         // SAFETY: these ioctls treat the argument as a number, not as a pointer.
         unsafe { self.control(request, argument as usize as *mut _) }

@@ -111,7 +111,7 @@ impl Remedy {
     ) -> Remedy {
         let event = || event.to_owned();
         let refused = errno::is_refusal(errno) || errno == Errno::NOSYS;
-        // The paranoid setting itself causes EACCES, never ENOSYS.
+        // The setting causes EACCES, never ENOSYS.
         let unexplained = errno == Errno::NOSYS || !limits.explains(attr, by_cpu);
         if refused && limits.seccomp && unexplained {
             return Remedy::SeccompFilter;
@@ -219,8 +219,7 @@ mod tests {
             assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
         }
         assert!(said(4, true, false, Errno::NOSYS).contains("seccomp filter"));
-        // The setting explains the refusal, with or without a filter. Level 2 does so for events
-        // that include the kernel.
+        // Level 2 explains refusals of events that include the kernel.
         for level in [2, 4] {
             let found = said(level, true, false, Errno::ACCESS);
             assert!(

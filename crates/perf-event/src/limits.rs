@@ -95,12 +95,10 @@ fn version(release: &str) -> Option<(u16, u16)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Returns whether /proc/PID/status reports a seccomp filter.
 fn has_filter(status: &str) -> bool {
     field(status, "Seccomp:") == Some("2")
 }
 
-/// Returns whether /proc/PID/status reports capabilities that lift the limits.
 fn is_privileged(status: &str) -> bool {
     let bits = field(status, "CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
     bits.is_some_and(|bits| bits & (CAP_PERFMON | CAP_SYS_ADMIN) != 0)
@@ -128,7 +126,6 @@ pub fn raise_open_file_limit() -> bool {
     is_lower && setrlimit(Resource::Nofile, raised).is_ok()
 }
 
-/// Returns the value of a line of /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     value.map(str::trim)
@@ -169,7 +166,7 @@ mod tests {
         };
         let both = Attr::default();
         for (level, explained) in [
-            // (user mode, with the kernel, whole CPUs)
+            // User mode, with the kernel, whole CPUs.
             (0, (false, false, false)),
             (1, (false, false, true)),
             (2, (false, true, true)),

@@ -63,7 +63,6 @@ impl Mapping {
         }))
     }
 
-    /// Allocates memory for tests.
     pub(crate) fn of_words(words: impl IntoIterator<Item = u64>) -> Arc<Mapping> {
         let mut words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
         Arc::new(Mapping {
@@ -78,12 +77,10 @@ impl Mapping {
         matches!(self.owner, Owner::Kernel { .. })
     }
 
-    /// Returns true if words may be stored.
     pub(crate) fn is_writable(&self) -> bool {
         !matches!(self.owner, Owner::Kernel { writable: false })
     }
 
-    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }

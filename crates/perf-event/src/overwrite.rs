@@ -50,8 +50,7 @@ impl OverwriteRing {
             self.memory.copy_unsure(self.position, behind as usize, out);
         }
         let written = self.memory.head().wrapping_sub(self.position);
-        // The kernel writes records before it moves the head, so it may have overwritten copied
-        // bytes.
+        // Records are written before the head moves, over copied bytes.
         let safe = size.saturating_sub(MAX_RECORD as u64).max(size / 2);
         if written > safe {
             out.truncate(before);
@@ -118,7 +117,7 @@ impl BackwardRing {
     /// Returns the kernel's error.
     pub fn snapshot(&self, event: &PerfFd) -> Result<Snapshot, Errno> {
         event.pause_output(true)?;
-        // The head counts down from zero, so its negation is the number of bytes written.
+        // The head counts down from zero.
         let head = self.memory.head();
         let snapshot = self.records(head, head.wrapping_neg());
         event.pause_output(false)?;
@@ -142,7 +141,7 @@ impl BackwardRing {
         let there = bytes.min(size);
         let mut copy = Vec::with_capacity(there as usize);
         self.memory.copy_unsure(head, there as usize, &mut copy);
-        // Writes during the copy have replaced the oldest records.
+        // Writes during the copy replaced the oldest records.
         let moved = head.wrapping_sub(self.memory.head());
         copy.truncate(size.saturating_sub(moved).min(there) as usize);
         Snapshot::of(copy)
@@ -171,7 +170,6 @@ impl Snapshot {
             .filter_map(|bytes| RawRecord::parse(bytes, Endian::NATIVE))
     }
 
-    /// Returns the records as bytes, oldest first.
     fn each_bytes(&self) -> impl Iterator<Item = RawBytes<'_>> {
         let record = |start: &usize| first_record(&RawBytes::from(self.bytes.get(*start..)?));
         self.starts.iter().filter_map(record)
@@ -234,7 +232,6 @@ mod tests {
         ring.memory.set_head(10_048);
         assert_eq!(ring.follow(&mut out).copied, 48);
         assert_eq!(out[1..], bytes);
-        // Stops at an invalid size.
         write(&ring.memory, 10_048, &[0xff; 16]);
         ring.memory.set_head(10_064);
         assert_eq!(ring.follow(&mut out).missed, 16);
@@ -273,7 +270,7 @@ mod tests {
         assert_eq!(all(&ring), [0, 1, 2, 3]);
         assert_eq!(since(&mut ring), [3]);
         put(&ring, 4..200);
-        // 39 records of 104 bytes fit into 4,096. The oldest is truncated.
+        // 39 records of 104 bytes fit. The oldest is truncated.
         let latest: Vec<u8> = (161..200).collect();
         assert_eq!(all(&ring), latest);
         assert_eq!(since(&mut ring), latest);

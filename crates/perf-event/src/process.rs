@@ -105,7 +105,6 @@ pub(crate) fn open_threads<T>(
     for tid in &before {
         match i32::try_from(*tid).map(&mut open) {
             Ok(Ok(thread)) => opened.push(thread),
-            // The thread has exited.
             Err(_) => {}
             Ok(Err(error)) if error.errno == Errno::SRCH => {}
             Ok(Err(error)) => return Err(error.into()),

@@ -131,7 +131,7 @@ impl PerfFd {
     pub fn read(&self) -> Result<ReadValues, ReadError> {
         let format = self.read_format();
         if !format.contains(ReadFormat::GROUP) {
-            // One word for the value, and at most one for each bit of the format.
+            // The value, and at most one word for each bit of the format.
             let mut answer = [0; 8 * (1 + u64::BITS as usize)];
             let length = 8 * (1 + format.bits().count_ones() as usize);
             let answer = &mut answer[..length];
@@ -142,7 +142,6 @@ impl PerfFd {
         loop {
             match self.read_bytes(&mut answer) {
                 Ok(got) => return decode(&answer[..got], format),
-                // The buffer is too small.
                 Err(Errno::NOSPC) if answer.len() < MAX_GROUP_BYTES => {
                     answer = vec![0; answer.len() * 2];
                 }
@@ -196,7 +195,6 @@ mod tests {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// An event whose counter reads as these bytes, through a pipe.
     fn reads_as(answer: &[u8], format: ReadFormat) -> PerfFd {
         let (read, write) = rustix::pipe::pipe().unwrap();
         if !answer.is_empty() {
@@ -270,9 +268,8 @@ mod tests {
         assert_eq!(scaled(100, 10, 4), (250, 0.4));
         assert_eq!(reading(100, 10, 4).share(), Some(0.4));
         assert_eq!(scaled(u64::MAX, 10, 1), (u64::MAX, 0.1));
-        // Never enabled: the count of 0 is exact.
         assert_eq!(scaled(0, 0, 0), (0, 1.0));
-        // Enabled, but never on a counter: not a count of zero.
+        // Never on a counter: not a count of zero.
         assert_eq!(reading(0, 10, 0).scaled(), None);
         assert_eq!(reading(0, 0, 0).share(), None);
         let untimed = Reading {

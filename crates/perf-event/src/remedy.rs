@@ -201,7 +201,6 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// Writes the sentences for [`Remedy::Permission`].
 fn permission(
     paranoid: Option<i32>,
     capability: Capability,

@@ -109,8 +109,8 @@ impl Ring {
             .get(0..whole)
             .iter()
             .for_each(|whole| whole.append_to(out));
-        // The next call reads a record cut by the limit. A record cut by the head claims bytes that
-        // were never written.
+        // The next call reads a record cut by the limit. A record cut by the head claims unwritten
+        // bytes.
         self.done(unread, whole, damage || (take == unread && whole < take))
     }
 
@@ -173,14 +173,13 @@ impl Ring {
     }
 }
 
-/// Maps a control page and `data_bytes` of data after it.
 pub(crate) fn map(fd: BorrowedFd<'_>, data_bytes: usize, writable: bool) -> Result<Memory, Errno> {
     let page = page_size();
     if !data_bytes.is_power_of_two() || data_bytes < page {
         return Err(Errno::INVAL);
     }
     let mapping = Mapping::of_fd(fd, page + data_bytes, writable, 0)?;
-    // Kernels before 4.1 do not state the data offset, which is after the first page.
+    // Before Linux 4.1: after the first page.
     let said = |number| mapping.load(number, Ordering::Relaxed) as usize;
     let (start, size) = match (said(word::DATA_OFFSET), said(word::DATA_SIZE)) {
         (_, 0) => (page, data_bytes),

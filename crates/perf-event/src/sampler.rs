@@ -170,7 +170,7 @@ impl Sampler {
     /// # Errors
     /// Returns [`SampleError`]. After [`SampleError::Damaged`] and [`SampleError::Decode`], the
     /// next call continues after the invalid data.
-    // Not an iterator, because a record borrows from the sampler.
+    // A record borrows from the sampler, so this is no iterator.
     #[allow(
         clippy::should_implement_trait,
         reason = "it lends, which no iterator can"

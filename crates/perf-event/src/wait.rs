@@ -18,7 +18,6 @@ pub(crate) enum Woken {
     InError,
 }
 
-/// Waits until a descriptor is readable, or until the deadline.
 pub(crate) fn wait<'a>(
     fds: impl IntoIterator<Item = BorrowedFd<'a>>,
     deadline: Option<Instant>,

@@ -97,7 +97,7 @@ impl Contents {
             .map_err(spool)?;
         file.write_all(&bytes).map_err(spool)?;
         drop(bytes);
-        // Read and write errors stay distinct, because users must react differently.
+        // Users must react differently to read and write errors.
         let mut buffer = vec![0; 1 << 20];
         loop {
             match from.read(&mut buffer) {

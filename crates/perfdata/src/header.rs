@@ -40,7 +40,6 @@ pub(crate) fn magic(endian: Endian) -> Vec<u8> {
     endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
 }
 
-/// Returns whether bytes start with a magic of perf.
 pub(crate) fn is_magic(bytes: &[u8]) -> bool {
     let magic = bytes.first_chunk::<8>();
     magic.is_some_and(|magic| [MAGIC, *b"2ELIFREP", MAGIC_1].contains(magic))
@@ -51,7 +50,7 @@ pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {
         b"PERFILE2" => Some(Endian::Little),
         b"2ELIFREP" => Some(Endian::Big),
-        // Only the header's size, which follows, shows the byte order.
+        // Only the header's size shows the byte order.
         magic if *magic == MAGIC_1 => {
             let size = bytes.get(8..16)?.try_into().ok()?;
             match Endian::Big.u64(size) < Endian::Little.u64(size) {
@@ -110,7 +109,7 @@ impl FileHeader {
                 format!("the data begins at byte {data_at}, past the end of the file"),
             ));
         };
-        // A length of 0 means that the recorder was killed, or that there was nothing to record.
+        // The recorder was killed, or there was nothing to record.
         let no_features = header_size == HEADER_SIZE_WITHOUT_FEATURES;
         let killed = data_len == 0 && (no_features || !sections_follow(&raw, endian, data_start));
         // A header updated during the recording has the data length at that time, and no sections.
@@ -143,7 +142,6 @@ impl FileHeader {
                 &mut warnings,
             ),
         };
-        // Unfinished files of rprof contain a note.
         if features.is_unfinished() {
             warnings.push(
                 "the recorder did not finish this file: final data such as build-ids is missing, \
@@ -177,7 +175,7 @@ fn read_attrs(
     let raw = RawBytes::from(bytes);
     let attr_size = raw.u64(16, endian).unwrap_or(0);
     let (attrs_at, attrs_len) = section(&raw, 24, endian).unwrap_or_default();
-    // Each attr is followed by the position of its ids: 16 bytes.
+    // With the position of its ids: 16 bytes.
     let stride = usize::try_from(attr_size)
         .ok()
         .filter(|s| (80..=LONGEST_STRIDE).contains(s))
@@ -208,7 +206,6 @@ fn read_attrs(
         ids_left -= ids.len() / 8;
         attrs.push((attr, words(ids, endian)));
     }
-    // The first few warnings suffice.
     warnings.truncate(4);
     Ok(attrs)
 }

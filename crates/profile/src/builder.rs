@@ -332,7 +332,6 @@ impl ProfileBuilder {
             entries::<((u32, u32), (u32, u32), StackId)>(self.stack_ids.len()),
             entries::<AggregatedStack>(self.profile.aggregated.len()),
             entries::<((usize, ThreadId, StackId), usize)>(self.aggregated.len()),
-            // Sorting by time copies them once more.
             (self.samples.as_ref()).map_or(0, |all| 2 * entries::<Sample>(all.len())),
         ];
         (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
@@ -487,7 +486,6 @@ impl ProfileBuilder {
         profile
     }
 
-    /// Stores single samples, sorted by time (stable).
     fn keep_samples(&mut self) {
         let Some(mut samples) = self.samples.take() else {
             return;

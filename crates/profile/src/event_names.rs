@@ -39,7 +39,6 @@ pub const RELEASE: &str = "memory-release";
 /// End of the name of an event whose samples weigh their latency: `cpu-clock:latency`.
 const LATENCY: &str = ":latency";
 
-/// Returns the name of an event whose samples weigh their latency.
 pub(crate) fn by_latency(event: &str) -> String {
     format!("{}{LATENCY}", without_latency(event))
 }
@@ -49,7 +48,6 @@ pub fn is_by_latency(event: &str) -> bool {
     event.ends_with(LATENCY)
 }
 
-/// Returns the name of an event without the mark of latency.
 pub(crate) fn without_latency(event: &str) -> &str {
     event.strip_suffix(LATENCY).unwrap_or(event)
 }

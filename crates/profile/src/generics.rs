@@ -17,7 +17,6 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
         return Cow::Borrowed(name);
     }
     let mut out = String::with_capacity(name.len());
-    // Whether the contents of each open bracket are elided.
     let mut open: Vec<bool> = Vec::new();
     let mut rest = name;
     let mut before = None;
@@ -48,7 +47,6 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
             }
             ">" => match open.pop() {
                 None => return Cow::Borrowed(name),
-                // Elided with the enclosing list.
                 Some(_) if open.last().is_some_and(|hides| *hides) => {}
                 Some(is_list) => {
                     out.push('>');
@@ -83,7 +81,6 @@ const OPERATORS: [&str; 10] = [
     "operator>",
 ];
 
-/// Returns true for identifier characters and the end of a closure.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '}')
 }

@@ -171,7 +171,6 @@ mod tests {
             error.to_string().starts_with("it takes more than 1 MiB"),
             "{error}"
         );
-        // Only the nearly empty profile stays reserved.
         first.keep(&ProfileBuilder::new());
         let rest = budget.memory();
         assert!(rest < 64 << 10, "{rest}");
@@ -186,7 +185,6 @@ mod tests {
         third.hold(300 << 10).unwrap();
         third.give_back(300 << 10);
         third.hold(300 << 10).unwrap();
-        // Work does not return to the budget.
         third.pay(8 << 20).unwrap();
         assert_eq!(third.pay(1), Err(OverLimit::Work { most: 8 << 20 }));
     }

@@ -50,7 +50,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
-    // Unknown if one profile lacks its CPU time.
+    // Unknown if one profile lacks it.
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));

@@ -174,7 +174,6 @@ impl Profile {
         self.stacks.list(id).iter().map(|frame| FrameId(*frame))
     }
 
-    /// Iterates over a list's functions, root first.
     pub(crate) fn functions_of(&self, list: FrameListId) -> impl Iterator<Item = FunctionId> + '_ {
         let frames = self.stacks.list(list).iter();
         frames.map(|frame| self.function_of_frame(*frame))

@@ -14,7 +14,6 @@ use crate::views::top::{RowKey, TopFunctions};
 pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     let name_of =
         |key: &RowKey| -> Option<&str> { profile.function(key.function?).name.as_deref().ok() };
-    // Rows with v0 names.
     let mut v0: HashMap<(RowKey, &str), usize> = HashMap::new();
     let without_function = |key: &RowKey| RowKey {
         function: None,
@@ -66,7 +65,6 @@ fn is_of_plain_type(name: &str) -> bool {
 fn as_v0(name: &str) -> Option<Cow<'_, str>> {
     let (path, rest) = name.split_once('<')?;
     let (parameters, method) = rest.split_once(">::")?;
-    // Parameters of an `impl`, not types.
     let is_parameter = |text: &str| {
         let mut letters = text.trim().chars();
         letters

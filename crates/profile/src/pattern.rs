@@ -147,7 +147,6 @@ fn is_glob(pattern: &[u8]) -> bool {
 /// the lengths.
 fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut of_name) = (0, 0);
-    // Position of the last `*`, and end of its match.
     let mut star: Option<(usize, usize)> = None;
     while of_name < name.len() {
         match pattern.get(at) {
@@ -179,7 +178,6 @@ fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Returns true for a byte of UTF-8 that continues a character.
 fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }

@@ -188,7 +188,6 @@ impl SampleColumns {
         Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
-    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -217,7 +216,6 @@ impl SampleColumns {
         }
     }
 
-    /// Creates columns from samples sorted by time.
     pub(crate) fn from_samples(samples: &[Sample]) -> SampleColumns {
         let mut columns = SampleColumns::default();
         samples.iter().for_each(|sample| columns.push(*sample));

@@ -47,7 +47,6 @@ impl FrameStacks {
         self.lists.item_count()
     }
 
-    /// Returns the frame numbers of a list, root first.
     pub(crate) fn list(&self, id: FrameListId) -> &[u32] {
         self.lists.get(id.0)
     }

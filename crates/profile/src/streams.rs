@@ -180,7 +180,6 @@ impl<B: AsRef<[u8]>> Iterator for StreamIter<B> {
     }
 }
 
-/// Appends a LEB128 number: seven bits per byte, lowest first.
 #[inline]
 fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -267,7 +266,6 @@ mod tests {
             sample(5, None, 0, 1),
             sample(5, Some(0), u32::MAX, 1),
             sample(u64::MAX, Some(u32::MAX), 1, u64::MAX),
-            // Earlier, and again without a CPU.
             sample(0, None, 1, 0),
             sample(1_000_000, Some(3), 128, 127),
         ];

@@ -225,7 +225,6 @@ pub fn http_agent(
     Ok(Agent::new_with_config(config.build()))
 }
 
-/// Returns true for connection errors caused by untrusted TLS certificates.
 fn is_certificate(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
@@ -293,7 +292,6 @@ mod tests {
             assert!(!seen.concat().contains("authorization"), "{seen:?}");
             return;
         }
-        // This machine: direct, with credentials.
         let (server, requests) = listen("127.0.0.1");
         for host in [&*server, &server.replace("127.0.0.1", "localhost")] {
             let answer = client(&format!("http://{host}"), true).unwrap().send(b"x");

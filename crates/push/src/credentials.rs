@@ -150,7 +150,6 @@ fn bad(path: &Path, what: &'static str) -> PushError {
     }
 }
 
-/// Returns the contents and the mode of a small file.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, u32), PushError> {
     let cannot = |source| PushError::Read {
         path: path.to_owned(),

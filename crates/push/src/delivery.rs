@@ -185,7 +185,6 @@ impl<'e> Delivery<'e> {
         }
     }
 
-    /// Keeps a part for another run.
     fn unsent(
         &mut self,
         part: Part,

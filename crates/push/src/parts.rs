@@ -36,7 +36,6 @@ impl<'e> Parts<'e> {
     /// Creates an iterator over all rows of an encoder.
     pub fn new(encoder: Box<dyn PartEncoder + 'e>, limits: Limits) -> Parts<'e> {
         let (all, most) = (encoder.rows(), limits.samples.max(1));
-        // The minimum number of parts, of similar size.
         let count = all.div_ceil(most);
         let at = |nth: usize| (all as u128 * nth as u128 / count.max(1) as u128) as usize;
         let left = (0..count).map(|nth| at(nth)..at(nth + 1)).rev().collect();
@@ -155,7 +154,6 @@ mod tests {
             let samples: u64 = parts.iter().map(|part| part.samples).sum();
             assert_eq!(samples, 2 * all as u64);
         }
-        // The minimum number of parts.
         assert_eq!(parts(vec![1; 32_001], 16_000, 1 << 20).len(), 3);
     }
 }

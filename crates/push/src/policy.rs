@@ -72,7 +72,6 @@ mod tests {
         }
         let asked = Some(Duration::from_secs(1));
         assert_eq!(policy.wait(1, Duration::ZERO, asked), asked);
-        // The delay exceeds the time left, so there is no retry.
         assert_eq!(policy.wait(1, Duration::from_millis(1500), asked), None);
         assert_eq!(policy.wait(1, Duration::from_secs(3), None), None);
     }

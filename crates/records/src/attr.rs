@@ -307,15 +307,15 @@ mod tests {
 
     #[test]
     fn big_endian_bit_field_as_gcc_lays_it_out() {
-        // On s390x, `disabled` is the top bit of the first byte. precise_ip (bits 15 and 16 in
-        // declaration order) has its high bit first.
+        // On s390x, `disabled` is the top bit of the first byte, and precise_ip (bits 15 and 16)
+        // has its high bit first.
         let attr = Attr {
             flags: AttrFlags::DISABLED | AttrFlags::PRECISE_IP_1,
             ..Attr::default()
         };
         let bytes = attr.encode(Endian::Big, 64).unwrap();
         assert_eq!(bytes[40], 0x80);
-        // precise_ip == 1: declaration bit 15 is the field's high bit (0), 16 its low bit (1).
+        // precise_ip == 1: declaration bit 15 is the high bit (0), 16 the low bit (1).
         assert_eq!(bytes[41] & 1, 0);
         assert_eq!(bytes[42] & 0x80, 0x80);
         assert_eq!(Attr::parse(&bytes, Endian::Big).unwrap().flags, attr.flags);

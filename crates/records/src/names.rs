@@ -57,8 +57,7 @@ impl Attr {
             (AttrFlags::EXCLUDE_KERNEL, 'k'),
             (AttrFlags::EXCLUDE_HV, 'h'),
         ];
-        // Only if user or kernel mode is excluded, because perf excludes the hypervisor alone by
-        // default.
+        // perf excludes the hypervisor alone by default.
         if excluded(AttrFlags::EXCLUDE_USER) || excluded(AttrFlags::EXCLUDE_KERNEL) {
             name.push(':');
             name.extend((sides.iter()).filter_map(|(flag, c)| (!excluded(*flag)).then_some(*c)));

@@ -281,7 +281,7 @@ impl<'a> Record<'a> {
         layout: Option<&'a SampleLayout>,
     ) -> Result<Record<'a>, DecodeError> {
         let trailer = layout.map_or(0, SampleLayout::trailer_len);
-        // Strings end before the trailer, even if a hostile file omits the NUL.
+        // A hostile file may omit the NUL.
         let body = match raw.kind {
             RecordType::SAMPLE => raw.body,
             kind if kind.is_user() => raw.body,

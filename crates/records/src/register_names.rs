@@ -138,7 +138,6 @@ mod tests {
             x86.names_in(general).join(" "),
             "AX BX CX DX SI DI BP SP IP FLAGS CS SS R8 R9 R10 R11 R12 R13 R14 R15"
         );
-        // The kernel omits it.
         for list in ["ds", "", "ax,", "xmm0", "r99"] {
             assert!(x86.parse_list(list, general).is_err(), "{list:?}");
         }

@@ -85,11 +85,11 @@ impl<'d> RequestContext<'d> {
                     ip,
                     trace: *header.first_chunk()?,
                     span: *header.get(16..)?.first_chunk()?,
-                    // Attributes that could not be read are missing as a whole.
+                    // Unread attributes are missing as a whole.
                     attributes: rest.get(..usize::from(size)).unwrap_or_default(),
                 })
             }
-            // The size stands in the third word.
+            // The size is in the third word.
             PROCESS => Some(RequestContext::Process {
                 generation,
                 resource: rest.get(..usize::try_from(ip).ok()?)?,

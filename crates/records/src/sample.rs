@@ -431,12 +431,10 @@ impl SampleField {
 }
 
 impl SampleType {
-    /// Returns all bits of known fields.
     pub(crate) fn all_known() -> SampleType {
         (VARIABLE.iter()).fold(SampleType::all_fixed(), |all, (_, bits)| all.union(*bits))
     }
 
-    /// Returns all bits of fields at fixed offsets.
     fn all_fixed() -> SampleType {
         SampleType::IDENTIFIER
             | SampleType::IP
@@ -499,11 +497,9 @@ mod tests {
                 body[8..16].copy_from_slice(&endian.put_u64(size));
                 assert_eq!(is_consistent(&body), expected, "{size}");
             }
-            // More valid bytes than reserved ones.
             let mut body = whole.clone();
             body[16 + 4096..][..8].copy_from_slice(&endian.put_u64(4104));
             assert_eq!(is_consistent(&body), Some(false));
-            // Bytes after the last field.
             let longer = [&whole[..], &[0; 8]].concat();
             assert_eq!(is_consistent(&longer), Some(false));
         }

@@ -110,7 +110,7 @@ mod tests {
         ] {
             for endian in [Endian::Little, Endian::Big] {
                 let attr = Attr {
-                    // The two forms of weight are mutually exclusive.
+                    // Mutually exclusive forms.
                     sample_type: all.difference(without | SampleType::WEIGHT_STRUCT),
                     sample_regs_user: 0b1011,
                     sample_regs_intr: 0b1,

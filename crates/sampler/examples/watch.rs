@@ -24,7 +24,6 @@ fn main() -> Result<(), SessionError> {
     }
     session.start()?;
 
-    // A separate thread counts records while the program runs.
     let (batches, recycler) = (session.batches().clone(), session.recycler());
     let counting = std::thread::spawn(move || {
         let mut counts = BTreeMap::new();

@@ -101,7 +101,7 @@ struct Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // No other thread can have this id yet, since this thread still exists.
+        // This thread still exists, so no other has its id.
         let mut helpers = self.boosted.helpers();
         helpers.retain(|(tid, _)| *tid != self.tid);
     }
@@ -165,7 +165,7 @@ impl Boosted {
             helpers.len() - 1
         });
         let priority = self.priority();
-        // Without permission for either, the receiver is not boosted either.
+        // Without permission, the receiver is not boosted either.
         let _ = match (helpers[at].1, priority) {
             (old, new) if old == new => Ok(()),
             (_, 0) => scheduling::make_ordinary(),

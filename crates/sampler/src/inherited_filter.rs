@@ -68,7 +68,6 @@ impl InheritedEventFilter {
         self
     }
 
-    /// Drops records of other processes.
     pub(crate) fn only(mut self, only: Option<TargetOnly>) -> InheritedEventFilter {
         self.only = only;
         self
@@ -164,7 +163,7 @@ impl InheritedEventFilter {
                 let (tid, creator) = (tid.cast_unsigned(), parent_tid.cast_unsigned());
                 let attached = self.owner_of_thread.get(&tid) == Some(&tid);
                 match self.owner_of_thread.get(&creator) {
-                    // Attached directly. Its creator's FORK record comes late.
+                    // Its creator's FORK record comes late.
                     _ if attached => {}
                     Some(owner) => {
                         self.owner_of_thread.insert(tid, *owner);
@@ -185,7 +184,7 @@ impl InheritedEventFilter {
                         self.owner_of_thread.insert(tid, *owner);
                         self.last_exec = (tid, time);
                     }
-                    // Both events of a thread report the exec; the duplicate comes later.
+                    // Both events of a thread report the exec.
                     None if self.last_exec.0 == tid
                         && time.abs_diff(self.last_exec.1) < SAME_EXEC => {}
                     None => {
@@ -350,7 +349,7 @@ mod tests {
                 name: b"x".into(),
             })
         };
-        // The late thread 8 calls exec and becomes 7. Its two events report it in either order.
+        // The late thread 8 calls exec and becomes 7. Its events report it in either order.
         for order in [[108, 50], [50, 108]] {
             let mut filter = filter(&[7, 8], None);
             for (place, id) in order.into_iter().enumerate() {
@@ -364,7 +363,7 @@ mod tests {
             }
             assert!(accepts(&mut filter, 7, 7, 108) && !accepts(&mut filter, 7, 7, 50));
         }
-        // An exec of a thread that was attached early clears its owner.
+        // An exec of an early thread clears its owner.
         let mut filter = filter(&[7, 8], None);
         tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
         assert!(accepts(&mut filter, 7, 7, 50));

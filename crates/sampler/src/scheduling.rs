@@ -14,7 +14,6 @@ pub(crate) const LATE_RECEIVER: u8 = 1;
 
 /// Gives the calling thread precedence, if permitted.
 pub fn prefer_this_thread() {
-    // Optional.
     let _ = renice(URGENT_NICE);
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn policy() -> libc::c_int {
 }
 
 fn set_scheduler_of(tid: libc::pid_t, policy: libc::c_int, priority: u8) -> Result<(), Errno> {
-    // The kernel's `struct sched_param`. musl's own has more fields, and its function only fails.
+    // The kernel's `struct sched_param`. musl's has more fields, and its function only fails.
     let parameter = libc::c_int::from(priority);
     // SAFETY: `parameter` is valid, and the call only reads it. `tid` is a number; 0 is the calling
     // thread.

@@ -50,7 +50,7 @@ impl TargetOnly {
         };
         let pid = pid.cast_unsigned();
         if let Some(parent) = parent {
-            // A new process may have the id of an earlier one.
+            // Ids are reused.
             match self.follows && self.pids.contains(&parent.cast_unsigned()) {
                 true => self.pids.insert(pid),
                 false => self.pids.remove(&pid),
@@ -85,9 +85,8 @@ mod tests {
         assert!(only.follow(&forked(8, 7)) && only.has_thread(Some(8), Some(8)));
         assert!(only.follow(&forked(9, 8)) && only.has_thread(Some(9), Some(99)));
         assert!(!only.follow(&forked(10, 3)) && !only.has_thread(Some(10), Some(10)));
-        // The id is used again by a process of others.
+        // Another process reuses the id.
         assert!(!only.follow(&forked(9, 3)) && !only.has_thread(Some(9), Some(9)));
-        // A new thread.
         let thread = ProcessEvent::Forked {
             pid: 7,
             tid: 71,

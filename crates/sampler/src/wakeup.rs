@@ -17,12 +17,12 @@ impl WakeupFlag {
     }
 
     pub(crate) fn raise(&self) {
-        // It can only fail if the counter overflows, and the flag is then raised.
+        // On overflow the flag is raised already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn lower(&self) {
-        // EAGAIN: it is already lowered.
+        // EAGAIN: lowered already.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
 /// # Errors
 /// If memory is exhausted.
 pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize, Errno> {
-    // A time that does not fit is practically infinite.
+    // Practically infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(ready) => Ok(ready),

@@ -43,7 +43,6 @@ impl Plan {
                 continue;
             };
             for field in selection.asked[kind].iter() {
-                // Skips fields that do not apply to these events.
                 let mut attrs = of_kind.clone().map(|(_, event)| &event.attr);
                 if !attrs.clone().any(|attr| field.applies_to(attr)) {
                     continue;
@@ -123,7 +122,6 @@ impl EventPlan {
     }
 }
 
-/// Checks for `PERF_COUNT_SW_DUMMY`.
 fn is_dummy(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && attr.config == 9
 }

@@ -51,7 +51,6 @@ pub fn benjamini_yekutieli(p_values: &[f64]) -> Vec<f64> {
     step(p_values, true, |p, rank| p * factor / rank as f64)
 }
 
-/// Returns 1 + 1/2 + … + 1/n.
 fn harmonic(n: usize) -> f64 {
     (1..=n).map(|rank| 1.0 / rank as f64).sum()
 }

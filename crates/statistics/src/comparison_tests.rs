@@ -152,7 +152,6 @@ fn verdicts_agree_with_the_interval_that_is_shown() {
     assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
-/// Spreads, changes, thresholds.
 fn grid() -> impl Iterator<Item = (f64, f64, f64)> {
     let spreads = [0.0005, 0.002, 0.004, 0.01, 0.02, 0.05, 0.1, 0.3];
     let rises = [
@@ -339,7 +338,6 @@ fn the_runs_that_a_rise_needs_show_it() {
     )
     .unwrap();
     let needed = |rise| found.runs_needed([5, 5], rise, 0.01, 0.8);
-    // An increase just visible with five runs needs five.
     let visible = found.smallest_visible(0.01, 0.8).unwrap();
     assert_eq!(needed(visible * 1.0001), Some(5));
     assert!(needed(visible / 2.0).unwrap() > 10);

@@ -95,7 +95,6 @@ fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     Some([vec![made], others].concat())
 }
 
-/// Draws reproducible random deals.
 fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
     let mut dice = Dice::new(made.len() as u64);
     let mut deals = vec![made];
@@ -243,7 +242,6 @@ mod tests {
         let both = shares(&[parted.clone(), kinds.clone()], Design::Independent).unwrap();
         assert!(both[0] > 1.0 / 126.0 && both[0] < 0.05, "{both:?}");
         assert!(both[1] > 0.5, "{both:?}");
-        // Swapped sides give equal shares.
         let swapped = [(parted.1, parted.0), (kinds.1, kinds.0)];
         assert_eq!(shares(&swapped, Design::Independent), Some(both));
     }

@@ -30,7 +30,6 @@ impl CommonChange {
         let squares = |(ratio, weight): &(f64, f64)| weight * (ratio - common).powi(2);
         let q: f64 = weighted.iter().map(squares).sum();
         let degrees = (weighted.len() as f64) - 1.0;
-        // Fails without degrees of freedom.
         let distribution = ChiSquared::new(degrees).ok()?;
         Some(CommonChange {
             log_ratio: common,

@@ -190,7 +190,6 @@ mod tests {
         let [without_it, with_it] = [without, with].map(|prior| prior.run_to_run_variance.sqrt());
         assert!((0.014..0.017).contains(&without_it), "{without:?}");
         assert!(with_it < 1.2 * without_it, "{with:?}");
-        // The wild quantity depends on its own runs.
         assert!(with.degrees_of_freedom < 4.0, "{with:?}");
     }
 }

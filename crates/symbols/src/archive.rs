@@ -93,7 +93,6 @@ impl Archive {
         ))
     }
 
-    /// Returns an image, parsed on first use.
     pub(crate) fn image(&self, number: usize) -> Result<&ElfImage<Part>, Reason> {
         let entry = self.entries.get(number).ok_or(Reason::OutsideImage)?;
         let open = || {
@@ -207,7 +206,6 @@ mod tests {
         let key = ImageKey::file(file.path());
         assert_eq!(symbolizer.resolve_image(&key, &inside), direct);
         assert!(direct.iter().filter(|found| found.is_ok()).count() > 20);
-        // Neither a compressed entry nor the space between entries is an image.
         let behind = start + program.len() as u64;
         let outside = symbolizer.resolve_image(&key, &[0, behind + 40]);
         assert!(

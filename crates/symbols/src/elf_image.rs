@@ -131,7 +131,7 @@ impl<D: Pages> ElfImage<D> {
             let plt = self.image.lookup_plt(svma, &debug.symbols);
             return later(debug.symbols.lookup_svma(svma), plt);
         }
-        // The mini table contains the symbols missing in `.dynsym`.
+        // With the symbols missing in `.dynsym`.
         let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
     }
@@ -309,7 +309,7 @@ pub(crate) fn right_file(
     // Below another root, files are copies with different inodes.
     let is_here = places.root.is_none() && key.build_id().is_none();
     let is_other = key.inode().is_some_and(|inode| inode != file.inode());
-    // A file written in place, or a new file with the inode number of a removed one.
+    // Written in place, or a new file with the inode number of a removed one.
     let is_newer = (key.mapped_at()).is_some_and(|time| file.was_written_after(time));
     if is_here && (is_other || is_newer) {
         return Err(Reason::FileChanged);

@@ -116,7 +116,6 @@ impl Frames {
         self
     }
 
-    /// Replaces the functions for which there is another name.
     pub(crate) fn rename(
         &mut self,
         symbol: impl FnOnce(&Arc<Symbol>) -> Option<Arc<Symbol>>,

@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 type Lookup = Result<Frames, Reason>;
 
-/// Distinguishes the functions in the results for one image.
 pub(crate) fn tell_apart(lookups: &mut [Lookup], style: Style) {
     if style == Style::Mangled {
         return;
@@ -141,8 +140,8 @@ fn rust_hash(raw: &str) -> Option<&str> {
 fn identity(raw: &str) -> Cow<'_, str> {
     let raw = raw.strip_suffix("@plt").unwrap_or(raw);
     let raw = raw.split('@').next().unwrap_or(raw);
-    // These suffixes make the names of local functions unique. Others are of clones, and LLVM's of
-    // copies of other functions.
+    // These suffixes make names of local functions unique. Others mark clones, and LLVM's copies of
+    // other functions.
     let is_local = raw.starts_with("_ZL") || raw.contains("_GLOBAL__N_");
     let (function, clones) = match rust_hash(raw) {
         Some(_) => raw.split_at(raw.rfind("17h").map_or(raw.len(), |at| at + 20)),
@@ -274,7 +273,6 @@ mod tests {
 
     #[test]
     fn lost_text_is_in_the_linkage_name() {
-        // Two functions that differ in their requires clause.
         assert_eq!(
             shown(&["_Z1fIiEvT_Q5SmallIS0_E", "_Z1fIiEvT_Q3BigIS0_E"]),
             [

@@ -60,7 +60,6 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
         entries.retain(|_, entry| entry.slot.get().is_none_or(|value| keep(value)));
     }
 
-    /// Removes the values unused since the previous call.
     pub(crate) fn forget_unused(&self) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| std::mem::take(&mut entry.was_used));

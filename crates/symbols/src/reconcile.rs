@@ -85,7 +85,7 @@ impl Reconciler {
             (None, None) => return None,
         };
         let offset = svma.wrapping_sub(symbol.start);
-        // The line of a frame is its call of the next frame.
+        // A frame's line is its call of the next frame.
         let mut calls = found.frames.into_iter();
         let start_line = calls.next().map_or(0, |function| function.start_line);
         let mut inlined: Vec<Inlined> = Vec::new();

@@ -177,7 +177,7 @@ fn distinctions(entries: FxHashMap<FunctionEntry, Met>) -> FxHashMap<FunctionEnt
 fn by_lines(mut entries: Vec<(FunctionEntry, Met)>) -> Vec<(FunctionEntry, u32)> {
     entries.sort_unstable_by_key(|(entry, met)| (met.first, met.last, *entry));
     entries.truncate(MAX_ENTRIES);
-    // Neighbours are merged by distance. Entries are sorted by line.
+    // Neighbours are merged by distance.
     let mut groups = Groups {
         parents: (0..entries.len()).collect(),
         units: (entries.iter())
@@ -236,7 +236,7 @@ impl Groups {
 
 /// Returns the shortest unique suffix of each path, or the whole path.
 fn shortest_ends<'p>(paths: &FxHashSet<&'p str>) -> FxHashMap<&'p str, &'p str> {
-    // Paths with the longest common suffix become neighbours.
+    // The longest common suffixes become neighbours.
     let mut sorted: Vec<(Vec<&str>, &'p str)> = (paths.iter())
         .map(|path| (path.rsplit('/').collect(), *path))
         .collect();
@@ -340,14 +340,12 @@ mod tests {
 
     #[test]
     fn copies_of_one_function_in_several_units_stay_one() {
-        // Each has another line.
         let copies = [
             ("push", (0, 1), 0, ("/lib/vec.rs", 20)),
             ("push", (1, 1), 0, ("/lib/vec.rs", 25)),
             ("push", (2, 1), 0, ("/lib/vec.rs", 21)),
         ];
         assert_eq!(shown(&copies), ["push"; 3]);
-        // Another function of that name, in two of the units.
         let mut all = copies.to_vec();
         all.extend([
             ("push", (1, 7), 0, ("/lib/vec.rs", 90)),

@@ -347,7 +347,7 @@ impl Symbolizer {
             linkage_names::tell_apart(&mut lookups, self.style);
             static_names::tell_apart(&mut lookups, |starts| image.distinctions(starts, places));
         }
-        // If no address repeats, results are moved instead of cloned.
+        // Move results if no address repeats.
         let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();
         let resolve = |svma: Result<u64, Reason>| {
             let index = sorted.binary_search(&svma?).unwrap_or(usize::MAX);

@@ -50,7 +50,6 @@ fn run(command: &mut Command) -> std::process::Output {
     })
 }
 
-/// Hashes all inputs of the compilation.
 fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
     let mut hasher = DefaultHasher::new();
     compiler.hash(&mut hasher);

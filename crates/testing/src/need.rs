@@ -203,12 +203,10 @@ fn java_maps() -> bool {
     succeeds("java", &[options[0], options[1], "-version"])
 }
 
-/// Returns true for root, unless a container restricts its rights.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root() && succeeds("unshare", &["-m", "true"])
 }
 
-/// Returns true if overlayfs can be mounted in a mount namespace.
 fn overlays() -> bool {
     let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
         mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
@@ -254,7 +252,6 @@ fn may_sample(scope: Scope) -> bool {
     true
 }
 
-/// Returns true if /proc/kallsyms shows non-zero addresses.
 fn kernel_addresses() -> bool {
     std::fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| {
         let addresses = symbols.lines().filter_map(|line| line.split(' ').next());

@@ -88,7 +88,6 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Formats the text below libtest's result.
 fn summary(skips: &[Skip]) -> String {
     let mut tests: Vec<_> = skips.iter().map(|skip| &skip.test).collect();
     tests.dedup();

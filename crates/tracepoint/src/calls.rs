@@ -67,7 +67,6 @@ impl Compiler<'_> {
         Some(())
     }
 
-    /// Compiles `count` arguments, and the operation on them.
     fn arguments(&mut self, count: u32, op: Op) -> Option<()> {
         for i in 0..count {
             if i > 0 {

@@ -74,13 +74,11 @@ pub(crate) fn symbolic<'p>(
     )
 }
 
-/// Returns at most the first `count` bytes.
 fn first(bytes: &[u8], count: Number) -> &[u8] {
     let count = usize::try_from(count.bits).unwrap_or(usize::MAX);
     &bytes[..count.min(bytes.len())]
 }
 
-/// Formats bytes in hexadecimal.
 pub(crate) fn hex<'p>(
     bytes: &Value<'_>,
     len: &Value<'_>,
@@ -161,7 +159,6 @@ pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p>
     text(out, payload)
 }
 
-/// Returns a part of a time in nanoseconds.
 pub(crate) fn nanoseconds<'p>(value: &Value<'_>, part: fn(u64) -> u64) -> Value<'p> {
     let bits = value.number().map(|n| part(n.bits));
     bits.map(|bits| Number {

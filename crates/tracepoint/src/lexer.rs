@@ -18,7 +18,6 @@ const OPERATORS: [&str; 12] = [
     "...", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
 ];
 
-/// Returns all tokens of `text`; `None` for an invalid token.
 pub(crate) fn tokenize(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

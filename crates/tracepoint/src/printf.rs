@@ -52,7 +52,6 @@ impl Shape {
         (shape, at)
     }
 
-    /// Replaces `*` with arguments.
     pub(crate) fn filled(mut self, mut arguments: impl Iterator<Item = Option<Number>>) -> Shape {
         let mut next = || {
             let argument = arguments.next().flatten();

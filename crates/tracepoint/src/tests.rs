@@ -11,7 +11,6 @@ const COMMON: &str = "\
 \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 ";
 
-/// Returns the format file of one event.
 fn text(name: &str, fields: &[(&str, u32, u32, bool)], print: &str) -> String {
     let mut text = format!("name: {name}\nID: 42\nformat:\n{COMMON}\n");
     for (declaration, offset, size, signed) in fields {
@@ -199,7 +198,6 @@ fn what_is_beyond_us_is_told_field_by_field() {
 
 #[test]
 fn sched_switch() {
-    // As in Linux 6.18.
     let fields = [
         ("char prev_comm[16]", 8, 16, false),
         ("pid_t prev_pid", 24, 4, true),
@@ -319,7 +317,6 @@ fn hostile_texts_end_soon() {
     assert!(print(&long, &payload).ends_with("???"));
 }
 
-/// Formats of this machine's kernel.
 #[test]
 fn formats_of_this_machine() {
     rprof_testing::needs!(Tracepoints);

@@ -88,7 +88,6 @@ fn by_name(word: &str, unsigned: bool, long_size: u8) -> Option<Type> {
     })
 }
 
-/// Returns the size of a type in bytes, if known.
 pub(crate) fn size(of: Type, long_size: u8) -> Option<u8> {
     match of {
         Type::Integer(i) => Some(i.size),

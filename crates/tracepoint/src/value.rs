@@ -51,7 +51,6 @@ impl Integer {
         matches!(size, 1 | 2 | 4 | 8).then_some(Integer { size, signed })
     }
 
-    /// Returns the value at `at`, if it is within the bytes.
     pub(crate) fn read(self, bytes: &[u8], at: usize, endian: Endian) -> Option<Number> {
         let raw = RawBytes::from(bytes);
         let bits = match self.size {

@@ -167,7 +167,6 @@ impl Filter {
         }
     }
 
-    /// Reapplies the pattern after the profile got more functions.
     pub(crate) fn renew(&mut self, profile: &Profile) {
         let functions = match &self.pattern {
             None => return,

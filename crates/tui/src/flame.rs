@@ -106,7 +106,6 @@ impl Flame {
         self.boxes.iter().find(|shown| shown.node == node).copied()
     }
 
-    /// Returns the box at a row and a column.
     pub(crate) fn at(&self, row: u32, x: u16) -> Option<FlameBox> {
         let is_there = |shown: &&FlameBox| shown.row == row && (shown.x..shown.end).contains(&x);
         self.boxes.iter().find(is_there).copied()

@@ -56,7 +56,6 @@ impl Screen {
         }
     }
 
-    /// First row and number of rows of the view.
     pub(crate) fn body(self) -> (u16, u16) {
         let top = self.heading().map_or(0, |row| row + 1);
         let below = match self.height {

@@ -63,7 +63,6 @@ impl State {
                 };
                 let offset = &mut self.look.flame_offset;
                 *offset = match rows {
-                    // Only as far as the layout reaches.
                     1.. => offset.saturating_add(rows.min(50) as u32).min(deepest),
                     _ => offset.saturating_add_signed(rows),
                 };
@@ -142,7 +141,6 @@ impl State {
         }
     }
 
-    /// Handles Enter.
     pub(crate) fn open(&mut self) {
         match self.look.view {
             View::Functions => self.show_calls(),
@@ -208,7 +206,6 @@ impl State {
         }
     }
 
-    /// Zooms into the selected node, or out again.
     pub(crate) fn zoom(&mut self) {
         let node = match self.look.view {
             View::Flame => self.look.flame_node,

@@ -198,7 +198,6 @@ fn filters_weigh_again() {
     assert!(label.starts_with("pid "), "{label}");
     let of_process = state.model.samples;
     assert!(of_process < whole && of_process > 0);
-    // Shares are relative to the filtered weight.
     let own: u64 = state.model.rows.iter().map(|row| row.self_weight).sum();
     assert_eq!(own, state.model.whole);
     press(&mut state, "1u<Enter>");
@@ -227,7 +226,6 @@ fn removed_frames_leave_their_weight_to_callers() {
     );
     let sums = |state: &State| {
         let row = |row: &rprof_profile::TopRow| {
-            // Samples without frames also have a row.
             let name = state.model.name(row.key.function?);
             Some((name, row.self_weight, row.total_weight))
         };

@@ -34,7 +34,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// Returns the lines of the verdict, wrapped to a width.
     pub(crate) fn verdict(&self, width: usize) -> Vec<String> {
         let lines = |fact: &String| -> Vec<String> {
             let broken = wrap(fact, width.max(20)).into_iter().enumerate();

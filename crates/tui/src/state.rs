@@ -207,7 +207,6 @@ impl State {
         }
     }
 
-    /// Returns the lines of the verdict, wrapped to the screen.
     pub(crate) fn verdict(&self) -> Vec<String> {
         let width = usize::from(self.screen.width);
         self.source.verdict(width.saturating_sub(2))

@@ -122,7 +122,6 @@ fn turn(
         let Ok(first) = inbox.receiver.recv() else {
             return Ok(End::Gone);
         };
-        // Handles all queued input before the next redraw.
         for input in std::iter::once(first).chain(inbox.receiver.try_iter()) {
             match input {
                 Input::Ended => return Ok(End::Gone),
@@ -274,7 +273,6 @@ fn forward_signals(sender: mpsc::Sender<Input>) -> io::Result<signal_hook::itera
     Ok(handle)
 }
 
-/// Reads keys on a separate thread, which ends with the process.
 fn forward_keys(sender: mpsc::Sender<Input>) {
     let read = move || {
         loop {

@@ -88,7 +88,6 @@ impl Theme {
         }
     }
 
-    /// Style of a selected or matching box.
     pub(crate) fn flame_marked(self, is_selected: bool) -> Style {
         let color = match is_selected {
             true => Color::Cyan,

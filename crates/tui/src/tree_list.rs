@@ -174,7 +174,6 @@ impl TreeList {
         }
     }
 
-    /// Opens all ancestors of a node.
     pub(crate) fn reveal(&mut self, node: u32) {
         let up = |node: &u32| self.calls.parent(*node);
         let above: Vec<u32> = std::iter::successors(self.calls.parent(node), up).collect();

@@ -136,7 +136,6 @@ impl State {
         }
     }
 
-    /// Undoes one step, if there is one.
     fn back(&mut self) {
         // Removing an invisible mark is not a step.
         let mark = self.look.time_mark.take();
@@ -227,7 +226,6 @@ impl State {
         self.typed();
     }
 
-    /// Updates the view while the user types.
     fn typed(&mut self) {
         let Some(prompt) = self.prompt.clone() else {
             return;
@@ -396,7 +394,6 @@ impl State {
         self.fresh(self.source.clone());
     }
 
-    /// Shows a new version of the profile, and keeps the positions.
     fn fresh(&mut self, mut source: crate::Source) {
         let has_chosen = |event: &usize| *event < source.profile.events.len();
         source.event = self.event.filter(has_chosen).unwrap_or(source.event);

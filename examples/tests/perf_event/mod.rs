@@ -10,7 +10,6 @@ use rprof_testing::{Tether, needs};
 
 use super::succeeded;
 
-/// Returns the number after `prefix` in a line of the text.
 #[track_caller]
 fn number(text: &str, prefix: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(prefix));
@@ -101,7 +100,6 @@ fn a_thread_is_polled() {
     );
 }
 
-/// Samples this process until both working threads have samples.
 #[test]
 fn all_threads_of_a_process_have_callchains() {
     needs!(PerfEvents);

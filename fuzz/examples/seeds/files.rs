@@ -199,7 +199,6 @@ pub(crate) fn group_file() -> Result<Vec<u8>> {
     Ok(out.into_inner())
 }
 
-/// Returns the records in two COMPRESSED records, split within a record.
 pub(crate) fn compressed(records: &[u8], endian: Endian) -> Result<Vec<u8>> {
     let stream = zstd::stream::encode_all(records, 3)?;
     let (first, second) = stream.split_at(stream.len() / 2);

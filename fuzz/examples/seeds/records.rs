@@ -74,7 +74,6 @@ pub(crate) fn name(text: &str) -> Cow<'_, [u8]> {
     Cow::Borrowed(text.as_bytes())
 }
 
-/// Returns one of every record type except samples.
 pub(crate) fn every_record() -> Vec<(Misc, Record<'static>)> {
     let user = Misc::USER;
     let task = Task {
@@ -244,7 +243,6 @@ pub(crate) fn sample_id() -> SampleId {
     }
 }
 
-/// Returns the records of an event: sideband, then samples.
 pub(crate) fn recording(layout: &SampleLayout) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (misc, record) in every_record() {

@@ -25,7 +25,6 @@ pub(crate) fn format_file(print: &str) -> String {
     text + "\nprint fmt: " + print + "\n"
 }
 
-/// Returns the payload of a sample.
 pub(crate) fn payload(endian: Endian) -> Vec<u8> {
     let mut out = vec![0; 8];
     out.extend(endian.put_u32(-5i32 as u32));
@@ -40,7 +39,6 @@ pub(crate) fn payload(endian: Endian) -> Vec<u8> {
     out
 }
 
-/// Returns a TRACING_DATA section with one format.
 pub(crate) fn tracing_data(text: &str, endian: Endian) -> Vec<u8> {
     let mut out = b"\x17\x08Dtracing0.6\0".to_vec();
     out.extend([u8::from(endian == Endian::Big), 8]);
@@ -93,7 +91,6 @@ pub(crate) fn tracepoint(seeds: &Seeds) -> Result<()> {
     Ok(())
 }
 
-/// Returns a recording of a tracepoint, with its format.
 pub(crate) fn tracepoint_file() -> Result<Vec<u8>> {
     let mut attr = attr(usual() | SampleType::RAW);
     (attr.kind, attr.config) = (EventKind::TRACEPOINT, 42);

@@ -104,7 +104,7 @@ impl Bucket {
     }
 
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Outcome {
-        // Reads the file for each upload, because keys may be rotated.
+        // Keys may be rotated.
         let credentials = match read_credentials(&self.credentials) {
             Ok(credentials) => credentials,
             Err(why) => return super::later(why),

@@ -67,7 +67,7 @@ impl CgroupFacts {
     pub fn of_file(text: &str) -> (CgroupFacts, String) {
         let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
         let mut paths: Vec<&str> = paths.collect();
-        // The version 2 line, `0::`, comes last, after the version 1 lines.
+        // The version 2 line, `0::`, comes last.
         paths.reverse();
         let known = paths.iter().map(|path| (CgroupFacts::of_path(path), *path));
         let weight = |facts: &CgroupFacts| {
@@ -102,7 +102,7 @@ impl CgroupFacts {
 fn container_id(part: &str) -> Option<String> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let name = name.rsplit(':').next().unwrap_or(name);
-    // Monitor processes have scopes beside the container: `crio-conmon-ID`, `libpod-conmon-ID`.
+    // Monitors beside the container: `crio-conmon-ID`, `libpod-conmon-ID`.
     let name = RUNTIMES
         .iter()
         .find_map(|runtime| name.strip_prefix(runtime))
@@ -189,7 +189,7 @@ mod tests {
         }
         let fargate = "0123456789abcdef0123456789abcdef-1234567890";
         assert_eq!(of(&format!("/ecs/x/{fargate}")).0.as_deref(), Some(fargate));
-        // With the cgroupfs driver, containers are below the cgroup of their runtime.
+        // With the cgroupfs driver, containers are below their runtime's cgroup.
         let in_service = of(&format!("/system.slice/docker.service/docker/{ID}"));
         assert_eq!(in_service, (id, None, Some("docker.service".into())));
     }

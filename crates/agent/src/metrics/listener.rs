@@ -55,7 +55,6 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
         })
     }
 
-    /// Serves until the process ends.
     pub(super) fn run(mut self) -> ! {
         loop {
             if self.step().is_err() {
@@ -109,7 +108,7 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
                     self.connections.push(open);
                 }
             }
-            // The client has already gone.
+            // The client has gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if is_not_now(&error) => {}
             // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client stays in the queue, so poll(2) would
@@ -356,7 +355,6 @@ mod tests {
         let _slow = open(address, "GET /metrics HTTP/1.1\r\n\r\n");
         listener.step().unwrap();
         assert_eq!(listener.connections.len(), 1);
-        // The next client takes its place.
         let _next = open(address, "GET");
         listener.step().unwrap();
         assert_eq!(listener.connections.len(), 1);

@@ -49,7 +49,6 @@ fn a_window_that_was_open_when_the_agent_died_is_lost_once() {
     let mut spool = open(folder.path());
     assert_eq!((spool.untold(), spool.lost()), (1, 1));
     drop(spool);
-    // No window was recorded in between.
     spool = open(folder.path());
     assert_eq!(spool.untold(), 1);
     spool.begin_window(120).unwrap();
@@ -101,7 +100,6 @@ fn what_is_dropped_is_told_by_the_next_window_with_what_it_would_have_told() {
     spool.lose(0);
     spool.keep(60, &window()).unwrap();
     assert!(spool.drop_oldest().unwrap());
-    // The first one, and the window that reported it.
     assert_eq!((spool.untold(), spool.lost()), (2, 2));
     spool.keep(120, &window()).unwrap();
     let queued = spool.windows().unwrap()[0].clone();

@@ -32,7 +32,6 @@ impl Agent {
         Agent { here }
     }
 
-    /// Creates an agent that sends to a folder.
     pub(crate) fn into_folder(window_seconds: u32) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let data = agent.here.path("data");
@@ -40,7 +39,6 @@ impl Agent {
         agent
     }
 
-    /// Creates an agent that sends to a bucket on a server.
     pub(crate) fn into_bucket(window_seconds: u32, endpoint: &str) -> Agent {
         let agent = Agent::new(window_seconds, "");
         let keys = agent.here.path("keys");

@@ -31,7 +31,7 @@ fn a_kill_in_a_window_loses_that_one_and_tells_of_it_once() {
     // Each kill hit a window being recorded; another may have been queued for the analyst.
     assert_eq!(rows[0][2].as_u64(), lost);
     assert!((3..=6).contains(&lost.expect("a number")), "{lost:?}");
-    // All files are readable and sums agree: no window is partial.
+    // Readable files with equal sums: no window is partial.
     let sums = agent.query(
         "data",
         "SELECT (SELECT sum(samples) FROM {samples})::BIGINT, (SELECT sum(samples) FROM {hosts})::BIGINT",
@@ -74,7 +74,6 @@ fn a_kill_while_an_object_is_sent_sends_the_same_object_again() {
         let before = objects.insert(name.to_owned(), request.body.clone());
         assert!(before.is_none_or(|before| before == request.body), "{name}");
     }
-    // The interrupted upload was repeated.
     let interrupted = requests[1].path.split('?').next().expect("a name");
     let again = requests[2..]
         .iter()

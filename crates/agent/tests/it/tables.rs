@@ -27,7 +27,6 @@ fn duckdb_finds_the_samples_of_perf() {
     let here = Here::new();
     here.perf_record("-k CLOCK_MONOTONIC -e cpu-clock:u", &c("shares.c"), "0.3");
     program(&here).words("export -q -o profiles").ok();
-    // A second export creates no duplicates.
     program(&here)
         .words("export -o profiles perf.data")
         .ok()
@@ -52,7 +51,6 @@ fn duckdb_finds_the_samples_of_perf() {
         compared += 1;
     }
     assert!(compared > 2, "{perf:?}");
-    // Each stack begins in one of these.
     let total = |name: &str| {
         rows.iter()
             .find(|row| row[0] == name)

@@ -37,7 +37,7 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
     assert_eq!(rows[0][2], "nanoseconds");
     assert_eq!(rows[0][3], "web-1");
     assert!(rows[0][4].as_u64() > Some(20), "{rows:?}");
-    // Other processes have their program's build-id as version.
+    // The version of others is the program's build-id.
     let others = agent.query(
         "data",
         "SELECT count(*) FROM {samples} WHERE length(version) = 40",
@@ -51,8 +51,7 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
     for pair in windows.windows(2) {
         let (start, length) = (pair[0][0].as_i64().unwrap(), pair[0][1].as_i64().unwrap());
         let next = pair[1][0].as_i64().unwrap();
-        // Windows have no gaps. Each but the first starts at a multiple of two seconds, within
-        // wake-up latency.
+        // No gaps. Windows start at multiples of two seconds, within wake-up latency.
         assert!((next - start - length).abs() < 500_000, "{windows:?}");
         let distance = (next + 1_000_000).rem_euclid(2_000_000) - 1_000_000;
         assert!(distance.abs() < 500_000, "{windows:?}");

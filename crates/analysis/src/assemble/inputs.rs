@@ -41,7 +41,6 @@ pub(super) enum FrameIds {
     Addresses,
 }
 
-/// Returns the event of the wait samples.
 pub(super) fn waits_of(index: &Index<'_>) -> Option<usize> {
     let events = index.data.events().list().iter();
     events.map(|event| &*event.name).position(is_of_waits)
@@ -80,7 +79,6 @@ impl AssembleInputs<'_> {
         })
     }
 
-    /// Returns the frame id and the name of a waker.
     pub(super) fn waker(&self, woken: WokenBy) -> Option<(u32, &str)> {
         let (function, place) = self.wakers.find(woken)?;
         let id = match self.frames {

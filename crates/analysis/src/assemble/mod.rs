@@ -47,7 +47,7 @@ use one_by_one::Entries;
 use root_code::RootCode;
 pub(crate) use roots::reaches_root;
 use wakers::WakerFrames;
-use worker_stacks::{Key, WorkerStacks};
+use worker_stacks::{GroupKey, WorkerStacks};
 
 pub(crate) fn assemble(
     index: &Index<'_>,
@@ -60,7 +60,6 @@ pub(crate) fn assemble(
     let wakers = WakerFrames::add(groups, &index.timeline, &mut symbols);
     let frames = options.addresses.then(|| {
         let mut frames = frames(&locations, &symbols);
-        // Wakers follow the frames of locations.
         frames.extend(wakers.in_order.iter().map(|id| Frame::of(*id)));
         frames
     });
@@ -224,7 +223,7 @@ struct Merged<'a> {
     groups: Values<SampleGroup>,
     entries: Vec<AggregatedStack>,
     /// Index of each entry.
-    by_key: FxHashMap<Key, usize>,
+    by_key: FxHashMap<GroupKey, usize>,
     of_workers: Entries,
     /// Entries of waits for a CPU after a wakeup.
     awake: FxHashSet<u32>,
@@ -241,7 +240,7 @@ impl Merged<'_> {
         let lists = self.take_lists(share.lists);
         let own = contexts.all().iter();
         let contexts: Vec<u32> = own.map(|group| self.groups.intern(*group)).collect();
-        let profile_key = |key: Key| Key {
+        let profile_key = |key: GroupKey| GroupKey {
             context: contexts[key.context as usize],
             outer: lists[key.outer as usize].0,
             inner: lists[key.inner as usize].0,
@@ -274,7 +273,7 @@ impl Merged<'_> {
     }
 
     /// Returns the index of an entry, which is added if it is new.
-    fn entry(&mut self, key: Key) -> usize {
+    fn entry(&mut self, key: GroupKey) -> usize {
         *self.by_key.entry(key).or_insert_with(|| {
             let group = *self.groups.get(key.context);
             if group.woken == WokenBy::Awake {

@@ -109,7 +109,6 @@ mod tests {
             samples: 1,
             weight: 1,
         };
-        // Blocked and runnable waits of two threads, and an on-CPU sample of the first.
         let entries = [entry(0, 1), entry(0, 1), entry(1, 1), entry(0, 0)];
         let row = |time, entry, weight| StreamedSample {
             time,

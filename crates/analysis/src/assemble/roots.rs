@@ -36,7 +36,7 @@ pub(super) fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
-    // Frames for kinds of memory stand outside the program's own frames.
+    // Kinds of memory stand outside the program's own frames.
     let is_memory = |location: &u32| {
         let object = function(*location).object;
         &*known.symbols.objects[object.0 as usize].name == MEMORY_OBJECT
@@ -46,7 +46,6 @@ pub(super) fn tally(
     while from_root.next_if(is_memory).is_some() {}
     let first = from_root.next();
     if has_memory && first.is_none() {
-        // Memory without a stack lacks no frames.
         stacks.complete += samples;
         return;
     }
@@ -66,7 +65,7 @@ pub(crate) fn reaches_root<'a>(
 ) -> bool {
     match outermost {
         None => false,
-        // Kernel frames only: a kernel thread, or the user part was not recorded.
+        // A kernel thread, or an unrecorded user part.
         Some((true, _)) => true,
         Some((false, function)) if function.position == StackPosition::Root => true,
         // The start code of a stripped C library has no name, but only it calls an entry.

@@ -21,7 +21,6 @@ pub(super) struct WakerFrames {
 }
 
 impl WakerFrames {
-    /// Adds a function for each waker of the groups.
     pub(super) fn add<'a>(
         groups: impl Iterator<Item = &'a SampleGroup>,
         timeline: &Timeline,

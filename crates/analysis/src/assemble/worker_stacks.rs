@@ -11,9 +11,9 @@ use crate::groups::{Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
 
-/// Aggregate key after symbolization: samples with equal keys are added up.
+/// Aggregate key after symbolization.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct GroupKey {
     /// Id of the group without its stack: see `SampleGroups`.
     pub(super) context: u32,
     /// Ids of frame lists: the callers, root first, and the frames at the leaf.
@@ -25,15 +25,14 @@ pub(super) struct Key {
 pub(super) struct WorkerStacks {
     /// Interned lists of frame ids, root first.
     pub(super) lists: Lists<u32>,
-    pub(super) groups: FxHashMap<Key, Weights>,
+    pub(super) groups: FxHashMap<GroupKey, Weights>,
     pub(super) ends: StackTally,
     /// Totals by event index.
     pub(super) events: Vec<Weights>,
     /// Number of samples that contain a location, by location id.
     pub(super) at: Vec<u64>,
-    /// Key by the worker's own key number, if single samples are wanted; `None` if the filter
-    /// rejects it.
-    pub(super) keys: Vec<Option<Key>>,
+    /// Key by the worker's key number, for single samples; `None` if the filter rejects it.
+    pub(super) keys: Vec<Option<GroupKey>>,
 }
 
 impl WorkerStacks {
@@ -57,7 +56,6 @@ impl WorkerStacks {
             })
             .collect();
         let nothing = share.lists.intern(&[]).0;
-        // By caller list: matches the focus patterns.
         let focused: Vec<bool> = match known.filter.has_focus() {
             false => Vec::new(),
             true => (0..callers.len() as u32)
@@ -67,9 +65,8 @@ impl WorkerStacks {
                 })
                 .collect(),
         };
-        // Frame list by worker-local location id, filled on first use.
+        // Frame lists, filled on first use.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
-        // The same with a waker's frame.
         let mut with_waker: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         let mut called = vec![0u64; callers.len()];
         if known.one_by_one {
@@ -88,7 +85,7 @@ impl WorkerStacks {
                     .chain(callers.get(counted.list).iter().map(|own| location(*own)))
             });
             let waker = known.waker(group.woken);
-            // A runnable thread waited for a CPU, so its stack does not tell the reason.
+            // A runnable thread waited for a CPU: its stack does not tell the reason.
             let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
                 (WokenBy::Awake, Some((_, name))) => name,
                 _ => reason,
@@ -139,7 +136,7 @@ impl WorkerStacks {
                     share.lists.intern(&list).0
                 }),
             };
-            let key = Key {
+            let key = GroupKey {
                 context: counted.context,
                 outer: outer[counted.list as usize],
                 inner,

@@ -51,7 +51,6 @@ pub(crate) struct CallerCacheStats {
 }
 
 impl CallerCacheStats {
-    /// Returns the number of lookups that returned an id.
     #[cfg(test)]
     pub(crate) fn hits(self) -> u64 {
         let misses = self.vacant + self.occupied + self.unkeyed;
@@ -120,7 +119,6 @@ impl CallerCache {
         self.stats.lookups += lookups as u64;
     }
 
-    /// Stores a location id, and evicts the slot's previous one.
     #[inline]
     pub(crate) fn keep(&mut self, address: u64, key: CallerCacheKey, id: u32) {
         self.slots[Self::slot_of(address, key)] = Slot { address, key, id };

@@ -63,7 +63,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         symbolizer: &'a Symbolizer,
     ) -> Option<FunctionCanonicalizer<'a>> {
         let samples: u64 = index.events.iter().map(|e| e.samples).sum();
-        // Remote images are fetched hottest first, but the hottest are not yet known.
+        // Remote images are fetched hottest first, which are not yet known.
         if samples < ENOUGH || symbolizer.has_remote() {
             return None;
         }
@@ -84,7 +84,6 @@ impl<'a> FunctionCanonicalizer<'a> {
         let bounds = match region {
             CodeRegion::Image(id) => self.of_image(id),
             CodeRegion::Kernel(id) => self.kernel(id, region),
-            // These are named by address, not from an image.
             CodeRegion::Jit(_) | CodeRegion::Vsyscall => None,
             CodeRegion::Anonymous { .. }
             | CodeRegion::Unmapped
@@ -131,7 +130,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         let slot = self.images.get(index)?;
         match slot.get() {
             Some(bounds) => bounds.as_ref(),
-            // As for the kernel, waiting costs more than keeping the address.
+            // Waiting costs more than keeping the address.
             None if self.opening.get(index)?.swap(true, Ordering::Relaxed) => None,
             None => slot
                 .get_or_init(|| self.image(CodeRegion::Image(id)))
@@ -160,7 +159,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             return None;
         };
         let image = self.index.timeline.image(id)?;
-        // An image embedded in the recording is opened once, at symbolization.
+        // An embedded image is opened once, at symbolization.
         match self.index.runtimes.image(image) {
             Some(_) => None,
             None => self.bounds(region, None),

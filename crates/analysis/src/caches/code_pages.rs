@@ -86,7 +86,7 @@ impl CodePageCache {
         thread_state: u32,
         context: impl FnOnce() -> Context<'c>,
     ) -> Location {
-        // An address in an image's page is in user mode, even if its mode was not recorded.
+        // An address in an image's page is in user mode, even if not recorded so.
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
         if let Some(location) = self.find(address, is_user, thread_state) {
             return location;
@@ -150,7 +150,6 @@ impl CodePageCache {
         }
     }
 
-    /// Stores a page, and evicts the slot's previous one.
     fn store(&mut self, page: Slot) {
         *self.slot(page.start, page.thread_state) = page;
     }
@@ -194,7 +193,6 @@ mod tests {
             not_stored: 0,
         };
         assert_eq!(cache.stats(), expected);
-        // Each thread state has its own page.
         let address = (pages - 1) * PAGE;
         assert_eq!(cache.find(address, true, 4), None);
         let mut sum = cache.stats();

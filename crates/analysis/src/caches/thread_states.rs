@@ -12,9 +12,8 @@ use crate::jit::Runtimes;
 /// Number of slots; a power of two.
 const SLOTS: usize = 256;
 
-/// Thread state: determines how addresses resolve and which group counts a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct StateKey {
     user: Option<MapState>,
     kernel: MapState,
     comm: Option<u32>,
@@ -66,7 +65,7 @@ impl AddAssign for ThreadStateCacheStats {
 /// Ids of thread states, with each thread's latest state in a direct-mapped cache.
 pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
-    ids: FxHashMap<Key, u32>,
+    ids: FxHashMap<StateKey, u32>,
     by_thread: bool,
     stats: ThreadStateCacheStats,
 }
@@ -85,7 +84,6 @@ impl ThreadStateCache {
                     epoch: 0,
                 },
                 comm: None,
-                // An empty span.
                 since: u64::MAX,
                 last: 0,
             },
@@ -139,9 +137,9 @@ impl ThreadStateCache {
                 () => self.stats.other_jit_epoch += 1,
             }
             let mut moment = moment();
-            // Thread 0 is the idle task, whatever process the sample contains.
+            // Thread 0 is the idle task, whatever its process.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
-            let key = Key {
+            let key = StateKey {
                 user: moment.user,
                 kernel: moment.kernel,
                 comm: moment.comm.map(|c| c.0),
@@ -200,7 +198,6 @@ mod tests {
         };
         let first = get(5, 10, 0, (0, 19));
         assert_eq!(get(5, 19, 0, (0, 0)), first);
-        // Nothing changed after the span, so the id stays.
         assert_eq!(get(5, 20, 0, (20, 29)), first);
         assert_ne!(get(5, 21, 1, (20, 29)), first);
         assert_ne!(get(5 + SLOTS as i32, 21, 1, (20, 29)), first);

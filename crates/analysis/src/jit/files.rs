@@ -37,7 +37,6 @@ fn recorded_since_boot(time: u64, recorded: SystemTime) -> Option<SystemTime> {
 }
 
 impl Runtimes<'_> {
-    /// Searches this machine for files that are not embedded.
     pub(super) fn look(&self, pid: i32, tables: &mut Tables) {
         let recording = std::fs::metadata(self.recording).ok();
         let end = recording.as_ref().and_then(|meta| meta.modified().ok());

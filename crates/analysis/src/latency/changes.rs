@@ -11,7 +11,7 @@ use crate::sideband_pass::Index;
 /// Change of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It was created by a thread of this process, and waits for a CPU.
+    /// Created by a thread of this process; waits for a CPU.
     Born { parent_pid: i32 },
     /// It existed before the recording.
     Found,
@@ -162,7 +162,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, time: u64, pid: i32, tid: i32, kind: Kind) {
-        // The idle thread of each CPU has the id 0.
+        // Idle thread of a CPU.
         if tid <= 0 {
             return;
         }
@@ -183,9 +183,8 @@ impl Reader<'_> {
         let mut waits = std::mem::take(&mut self.waits);
         // A wait for a CPU follows the wait that ended at the same time.
         waits.sort_by_key(|wait| (wait.tid, wait.end, wait.is_awake));
-        // A record may sum short waits, and is written some time after the last of them. So waits
-        // that overlap a later one of their thread, or follow its end, move back with their whole
-        // length.
+        // A record may sum short waits, and is written after the last of them. So a wait that
+        // overlaps a later one of its thread moves back as a whole.
         let mut ended: FxHashMap<i32, u64> = FxHashMap::default();
         for change in &self.changes.sorted {
             match change.kind {
@@ -225,7 +224,7 @@ impl Reader<'_> {
             .map(|(tid, (pid, first))| (*tid, *pid, *first))
             .collect();
         never.sort_unstable();
-        // A thread that was never switched ran all the time.
+        // Never switched: it ran all the time.
         for (tid, pid, first) in never {
             self.push(first, pid, tid, Kind::In);
         }

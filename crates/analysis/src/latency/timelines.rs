@@ -70,7 +70,7 @@ impl Timelines {
         };
         let until = steps.partition_point(|step| step.time <= time);
         let running = until.checked_sub(1).map_or(0, |at| steps[at].running);
-        // A sample proves that its thread runs, even if a record was lost or came late.
+        // A sample proves that its thread runs, even if a record was lost or late.
         let own = u32::from(self.is_waiting(tid, time));
         running.saturating_add(own).max(1)
     }
@@ -97,7 +97,6 @@ impl Timelines {
                 wait.length_before + time.min(wait.end).saturating_sub(wait.start)
             })
         };
-        // Latency after this much waiting time.
         let latency_at = |length: u64| {
             let until = waits.partition_point(|wait| wait.length_before <= length);
             until.checked_sub(1).map_or(0, |at| {
@@ -305,7 +304,7 @@ impl Follower {
     }
 
     fn finish(mut self, last: u64, awake: FxHashMap<(i32, u64), u64>) -> Timelines {
-        // Nothing shows which of the waits would have ended a last standstill: they share it.
+        // All waits share a last standstill: nothing shows which would have ended it.
         let mut sharing = vec![0u32; self.groups.len()];
         for thread in self.threads.values() {
             sharing[thread.group] += u32::from(thread.waits_since.is_some());
@@ -374,11 +373,9 @@ mod tests {
         for (time, threads) in expected {
             assert_eq!(running(time), threads, "{time}");
         }
-        // A sample proves that its own thread runs.
         assert_eq!(running(145), 3);
         assert_eq!(found.parallelism(1, 2, 145), 2);
         assert_eq!(found.parallelism(10, 10, 155), 1);
-        // Another group, and processes without records.
         assert_eq!(found.parallelism(20, 20, 135), 1);
         assert_eq!(found.parallelism(7, 7, 135), 1);
         assert_eq!(found.parallelism(1, 1, 0), 1);
@@ -395,7 +392,6 @@ mod tests {
             200,
         );
         assert_eq!(found.parallelism(1, 1, 120), 1);
-        // Threads 2 and 3 waited; a sample of them runs beside thread 1.
         assert_eq!(found.parallelism(1, 2, 120), 2);
         assert_eq!(found.parallelism(1, 3, 120), 2);
     }
@@ -419,13 +415,10 @@ mod tests {
         // Nothing ran from 120 to 150. Thread 2 ended that, thread 1 woke later.
         assert_eq!(latency(2, 150, 30), 30);
         assert_eq!(latency(1, 160, 50), 0);
-        // Parts of a wait, from its end.
         assert_eq!(latency(2, 150, 10), 10);
         assert_eq!(latency(2, 140, 20), 20);
-        // Nothing ended the last standstill: both waits share it.
         assert_eq!(latency(1, 200, 30) + latency(2, 200, 20), 20);
         assert_eq!(latency(2, 200, 20), 10);
-        // A record that sums both waits of thread 2.
         assert_eq!(latency(2, 200, 50), 40);
         assert_eq!(latency(9, 200, 50), 0);
     }
@@ -439,7 +432,6 @@ mod tests {
         found.awake.insert((1, 150), 15);
         assert_eq!(found.latency_of_wait(1, 150, 15, true), 15);
         assert_eq!(found.latency_of_wait(1, 150, 25, false), 25);
-        // Both together are the whole wait.
         assert_eq!(found.latency_of_wait(1, 150, 40, true), 40);
     }
 

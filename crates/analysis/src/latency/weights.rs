@@ -111,7 +111,6 @@ impl<'t> LatencyWeights<'t> {
             }
             Share::Divided(running) => {
                 let exact = period as f64 / f64::from(running.max(1)) + self.rest;
-                // Conversions of floats saturate.
                 let weight = exact as u64;
                 self.rest = exact - weight as f64;
                 if is_time {

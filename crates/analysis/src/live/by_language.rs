@@ -49,7 +49,6 @@ impl LiveFolding {
         self.kept.iter().map(function).collect()
     }
 
-    /// Adds new functions.
     fn extend(&mut self, symbols: &mut SymbolsBuilder) {
         while self.shown.len() < symbols.functions_and_objects().0.len() {
             let id = FunctionId(self.shown.len() as u32);

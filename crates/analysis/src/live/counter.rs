@@ -85,7 +85,6 @@ impl Counter {
         self.unreadable += u64::from(is_read.is_none());
     }
 
-    /// Updates the processes.
     fn follow(&mut self, event: &ProcessEvent<'_>) {
         let has_ended = self.map.handle(event);
         // Live processes are asked for their start.
@@ -115,7 +114,6 @@ impl Counter {
     ) -> Option<()> {
         let sample = Sample::parse(raw.body, &described.layout).ok()?;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
-        // The kernel's idle tasks are process 0.
         if self.skips_idle && pid == 0 {
             return Some(());
         }

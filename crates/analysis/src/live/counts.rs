@@ -176,7 +176,6 @@ impl Counts {
         }
     }
 
-    /// Returns the total counts of the last intervals.
     pub(super) fn window(&self) -> Tally {
         let mut sums: FxHashMap<u32, Count> = FxHashMap::default();
         let mut time = None;
@@ -231,7 +230,6 @@ impl Counts {
         (self.numbering, self.generation) = (old.numbering + 1, old.generation);
     }
 
-    /// Drops everything.
     fn begin_anew(&mut self) {
         let old = std::mem::replace(self, Counts::bounded(self.bounds));
         let gone: u64 = old.whole.iter().map(|count| count.samples).sum();
@@ -309,7 +307,6 @@ mod tests {
         assert_eq!(of(&counts, &counts.since_start()), [(3, 1)]);
     }
 
-    /// Dropped samples are counted, and the last interval's samples remain.
     #[test]
     fn stacks_beyond_the_bound_are_forgotten_the_oldest_first() {
         let mut counts = counts(10, 1000);

@@ -92,7 +92,6 @@ impl Process {
         read
     }
 
-    /// Returns true if any file exists.
     fn has_files(&self) -> bool {
         self.map.was_there || self.dumps.iter().any(|dump| dump.was_there)
     }
@@ -117,7 +116,6 @@ impl JitFiles {
     /// The second value is true if files exist, so that unnamed addresses may get names later.
     pub(super) fn resolve(&mut self, owners: &[JitOwner], avmas: &[u64]) -> (Vec<Lookup>, bool) {
         if self.kept > MAX_BYTES {
-            // Files that are still needed are read again.
             self.processes.clear();
             self.kept = 0;
         }

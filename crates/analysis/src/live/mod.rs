@@ -209,7 +209,7 @@ impl LiveAnalysis {
     }
 
     fn look_up_copied(&self) {
-        // A lookup in progress on another thread ends first, so its names are included.
+        // Waits for a lookup on another thread, to include its names.
         let mut files = lock(&self.0.look_up);
         lock(&self.0.namer).try_again();
         loop {

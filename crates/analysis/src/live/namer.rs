@@ -145,7 +145,6 @@ impl Namer {
         }
     }
 
-    /// Copies new data, and returns a snapshot of the counts.
     pub(super) fn progress(&mut self, counter: &Counter) -> Progress {
         self.copy_new(counter);
         Progress {
@@ -208,7 +207,6 @@ impl Namer {
         locations.sort_unstable_by_key(address);
         Some(Batch {
             generation: self.generation,
-            // Only regions with a source are waiting.
             source: self.source_of(region).ok()?,
             addresses: locations.iter().map(address).collect(),
             locations,
@@ -297,7 +295,6 @@ impl Namer {
         }
     }
 
-    /// Names a stack of locations, leaf first.
     fn named(&self, stack: &[u32]) -> NamedStack {
         let from_root = stack.iter().rev();
         let functions = from_root.flat_map(|id| self.symbols.functions_at(*id));
@@ -444,7 +441,6 @@ impl Namer {
     }
 }
 
-/// Appends the new end of an append-only list.
 fn extend<T: Clone>(to: &mut Vec<T>, from: &[T]) {
     to.extend_from_slice(&from[to.len()..]);
 }

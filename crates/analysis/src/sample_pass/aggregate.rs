@@ -169,7 +169,7 @@ impl<'a> SampleAggregator<'a> {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let ids = &self.ids[found.callers.0..found.callers.1];
-                // An earlier sample of the batch may have added the same list.
+                // An earlier sample of the batch may have added it.
                 let id = (self.lists)
                     .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(ids));
                 found.list = Some(id);
@@ -206,7 +206,6 @@ impl ResolvedSample {
     fn counted(&self, context: u32) -> AggregateKey {
         AggregateKey {
             leaf: self.leaf,
-            // Always `Some` here.
             list: self.list.unwrap_or_default(),
             context,
         }

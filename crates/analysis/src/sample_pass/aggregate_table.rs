@@ -70,7 +70,6 @@ impl AggregateTable {
         self.0.len()
     }
 
-    /// Iterates over keys and totals in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Aggregate> {
         self.0.iter()
     }
@@ -140,7 +139,6 @@ pub(crate) struct CallerListIds {
 }
 
 impl CallerListIds {
-    /// Returns the id of a list, if interned.
     #[inline]
     pub(crate) fn find(&self, fingerprint: ListFingerprint) -> Option<u32> {
         let ListFingerprint { hash, hash_hi } = fingerprint;
@@ -177,7 +175,6 @@ mod tests {
             pid,
             ..SampleGroup::default()
         };
-        // Columns: thread state, event and stack end.
         let mut id = |thread_state, event, end, pid| {
             let mut is_new = false;
             let id = contexts.id((thread_state, event, end), || {

@@ -3,7 +3,6 @@
 
 use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
 
-/// Returns true if samples of this event have call-stack branch records.
 pub(crate) fn has_branch_calls(attr: &Attr) -> bool {
     (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK)
 }
@@ -68,10 +67,8 @@ mod tests {
         let calls = [(20, 31), (10, 21)];
         let whole = vec![kernel, 1, 2, user, 31, 20, 10];
         assert_eq!(chain_of(&attr, &recorded, &calls), Some(whole));
-        // Without branch records or a user part, the recorded chain stays.
         assert_eq!(chain_of(&attr, &recorded, &[]), None);
         assert_eq!(chain_of(&attr, &recorded[..3], &calls), None);
-        // Branches other than calls form no stack.
         attr.branch_sample_type = BranchSampleType::USER | BranchSampleType::ANY;
         assert_eq!(chain_of(&attr, &recorded, &calls), None);
     }

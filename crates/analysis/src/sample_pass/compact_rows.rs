@@ -203,7 +203,6 @@ mod tests {
 
     #[test]
     fn rows_of_all_workers_come_in_order_of_time() {
-        // Each block has two rings, and the blocks overlap.
         let workers = [
             vec![block(0, &[1, 4, 2, 5], 0), block(2, &[5, 9, 6], 10)],
             vec![block(1, &[5, 8, 3], 20), block(3, &[100], 30)],
@@ -216,7 +215,6 @@ mod tests {
             (0, 2, 2),
             (1, 3, 22),
             (0, 4, 1),
-            // Rows of equal time are in block order.
             (0, 5, 3),
             (1, 5, 20),
             (0, 5, 10),

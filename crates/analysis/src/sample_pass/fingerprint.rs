@@ -38,11 +38,11 @@ impl FingerprintKeys {
     #[inline]
     pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
-        // The two lanes mix each pair of words with different keys.
+        // The lanes mix each pair of words with different keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
         let mut len = 0u64;
         while let Some(first) = words.next() {
-            // The length separates a list of odd length from the same list with a 0 appended.
+            // Separates a list of odd length from the same list with a 0 appended.
             let (second, n) = match words.next() {
                 Some(word) => (word, 2),
                 None => (0, 1),
@@ -83,7 +83,6 @@ mod tests {
         let hashes: HashSet<u64> = distinct.iter().map(|l| of(l).hash).collect();
         let highs: HashSet<u32> = distinct.iter().map(|l| of(l).hash_hi).collect();
         assert_eq!(hashes.len(), distinct.len());
-        // Of some 2,000 values of 32 bits hardly two are equal.
         assert!(highs.len() + 3 > distinct.len());
         assert_eq!(of(&lists[5]), of(&lists[5].clone()));
     }
@@ -98,7 +97,7 @@ mod tests {
                 *count += (hash >> bit & 1) as u32;
             }
         }
-        // Expected: 2,048 each, with a deviation of 32. The test allows eight deviations.
+        // Expected: 2,048 each, with a deviation of 32.
         assert!(ones.iter().all(|n| n.abs_diff(2048) < 256), "{ones:?}");
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn resolve_in_parts(
             }
             worker.finish()
         }),
-        // Each block is decompressed again, so that memory stays bounded.
+        // Decompresses each block again, so that memory stays bounded.
         None => {
             let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
             rprof_parallel::run(n, usize::MAX, |_| {

@@ -144,14 +144,12 @@ impl<'c> PendingSample<'c> {
             context,
             weight,
             leaf: found.map(|(address, mode, _)| (address, mode)),
-            // All threads and modes share the empty caller list.
             fingerprint: fingerprint_keys.of(0, std::iter::empty()),
             skip: usize::MAX,
             mode,
         }
     }
 
-    /// Replaces `words` with the callers' entries.
     pub(crate) fn callers(&self, words: &mut Vec<u64>) {
         words.clear();
         match &self.chain {

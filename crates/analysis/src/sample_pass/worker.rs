@@ -135,7 +135,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Aggregates all samples of a block.
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, block_index: usize) {
         let flood_from = self.shared.index.flood_from;
         let keeps_rows = self.shared.pass.rows != SampleRows::None;
@@ -253,7 +252,7 @@ impl<'a> Worker<'a> {
             Tid(tid),
             time,
         );
-        // The snapshot's time, when the sample's own time tells which code was mapped.
+        // The snapshot's time: the sample's own time tells which code was mapped.
         let shown_time = match is_of_memory_over_time(&described.name) {
             true => sample.addr(),
             false => sample.time(),
@@ -381,7 +380,6 @@ impl<'a> Worker<'a> {
         self.stacks = stacks;
     }
 
-    /// Aggregates a sample of fixed layout.
     #[inline]
     fn handle_fixed_layout<'b>(
         &mut self,

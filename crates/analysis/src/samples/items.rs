@@ -16,7 +16,6 @@ pub enum Item<'s> {
     Record(Box<RecordView<'s>>),
 }
 
-/// Iterates over samples and other records, in time order.
 pub(super) fn merge<'s>(
     store: &'s SampleStore<'_>,
     side: &'s [SidePosition],

@@ -155,7 +155,6 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// Interns the further locations that the details require.
 fn further_locations(
     index: &Index<'_>,
     resolved: &mut WorkerOutput,

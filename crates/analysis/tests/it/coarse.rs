@@ -17,7 +17,6 @@ const SAMPLES: u64 = 24_000;
 
 const BASE: u64 = 0x5500_0000_0000;
 
-/// Samples in this program, outside of it, and in anonymous memory.
 fn recording(sample_type: SampleType) -> PerfData {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -42,7 +41,6 @@ fn recording(sample_type: SampleType) -> PerfData {
     for time in 0..SAMPLES {
         let mut address = || match random.below(8) {
             0 => random.below(0x10_000),
-            // Debug information follows the code.
             _ => BASE + random.below(len / 6),
         };
         let mut callchain = vec![ContextMarker::USER.0];
@@ -50,7 +48,6 @@ fn recording(sample_type: SampleType) -> PerfData {
         let sample = SampleFields {
             time,
             pid: 7,
-            // Each block has a thread of its own.
             tid: 7 + (time / 3000) as i32,
             ip: callchain[1],
             period: 1 + random.below(5),
@@ -102,7 +99,6 @@ fn functions_are_the_same_with_and_without_addresses() {
             let comm = profile.comm(entry.thread);
             add(&mut of_profile, comm, names, (entry.samples, entry.weight));
         }
-        // Single samples keep their addresses.
         let mut of_samples = Stacks::new();
         for sample in Samples::read(&data, &symbolizer, &options.filter).iter() {
             let names = sample.frames().map(|frame| frame.function.name.clone());

@@ -73,7 +73,6 @@ fn recording(flags: AttrFlags, format: ReadFormat, samples: &[Made<'_>], zip: bo
     PerfData::read(&out.get_ref()[..], Path::new("made up")).unwrap()
 }
 
-/// Samples and weight of each event.
 fn counts(data: &PerfData, filter: Filter) -> Vec<(u64, u64)> {
     let options = Options {
         filter,

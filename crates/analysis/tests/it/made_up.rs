@@ -99,7 +99,6 @@ impl Made {
         self
     }
 
-    /// Adds the deferred user part for a thread and cookie.
     fn deferred(&mut self, time: u64, tid: i32, cookie: u64, user: &[u64]) -> &mut Self {
         let kind = RecordType::CALLCHAIN_DEFERRED;
         put_record(
@@ -164,7 +163,7 @@ fn stacks(profile: &Profile, event: usize) -> Vec<String> {
 #[test]
 fn a_lookup_names_the_time_of_its_sample() {
     let mut made = Made::default();
-    // The samples come first in the file. Order does not matter there.
+    // Order in the file does not matter.
     made.sample(1, 15, 7, &[ContextMarker::USER.0, 0x1010])
         .sample(1, 25, 7, &[ContextMarker::USER.0, 0x1010])
         .sample(1, 5, 7, &[ContextMarker::USER.0, 0x1010])
@@ -253,12 +252,12 @@ fn deferred_user_parts_are_joined_by_thread_and_cookie() {
         .comm(0, 8, "y")
         .map(1, 7, 0x1000, "/program")
         .map(1, 8, 0x2000, "/other")
-        // One record serves all samples of a stay in the kernel. Each thread has its own.
+        // One record serves all samples of a stay in the kernel, per thread.
         .sample(id, 2, 7, &of(0x1010))
         .sample(id, 3, 7, &of(0x1010))
         .sample(id, 3, 8, &of(0x1010))
         .sample(id, 3, 8, &of(0x99))
-        // A sample in user mode has no kernel part, and its cookie must not become an address.
+        // A sample in user mode has no kernel part: its cookie must not become an address.
         .sample(id, 4, 7, &deferred(0x1020))
         .sample(1, 4, 7, &of(0x1010))
         .sample(1, 5, 7, &deferred(0x1010))
@@ -367,7 +366,7 @@ fn the_number_of_threads_does_not_matter() {
         };
         made.record(2, Misc(0), &Record::Fork(fork));
     }
-    // Several blocks of 1 MiB, so that several threads work.
+    // Several blocks of 1 MiB, for several threads.
     for i in 0..60_000u64 {
         let pid = 1 + (i % 19) as i32 + if i % 3 == 0 { 100 } else { 0 };
         let chain: Vec<u64> = std::iter::once(ContextMarker::USER.0)
@@ -434,7 +433,6 @@ fn losses_are_those_of_what_filters_want() {
         }),
         (3, 1)
     );
-    // A lost sample has no functions.
     assert_eq!(
         lost(Filter {
             symbols: vec!["none".into()],
@@ -459,7 +457,6 @@ fn warnings_on(attr: &Attr, records: &[u8], features: FeatureSections) -> Vec<St
     profile.quality.warnings
 }
 
-/// Splits bytes into records.
 fn records_of(bytes: &[u8]) -> Vec<Vec<u8>> {
     Walk::new(bytes, 0, Endian::NATIVE)
         .map(|walked| walked.bytes.to_vec())
@@ -559,7 +556,6 @@ fn fields_that_contradict_the_size_of_a_sample_are_told() {
     }
 }
 
-/// Returns the offset of the stack dump's size in a record.
 fn layout_of_dump(record: &[u8], layout: &SampleLayout) -> usize {
     let sample = Sample::parse(RawBytes::from(&record[8..]), layout).unwrap();
     8 + sample.stack_user_offset().unwrap()

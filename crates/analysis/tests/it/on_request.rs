@@ -19,7 +19,6 @@ const BASE: u64 = 0x5500_0000_0000;
 /// nevertheless.
 const SAMPLES: u64 = 24_000;
 
-/// Samples all over this program.
 fn recording() -> PerfData {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -45,7 +44,6 @@ fn recording() -> PerfData {
         let mut callchain = vec![ContextMarker::USER.0];
         callchain.extend((0..1 + n % 3).map(|_| BASE + random.below(len / 6)));
         let sample = SampleFields {
-            // Out of time order.
             time: n ^ 5,
             pid: 7,
             tid: 7 + (n % 2) as i32,
@@ -137,7 +135,6 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
     }
     assert!(inlined > 1000 && returns > 1000, "{inlined} {returns}");
 
-    // Streams are the columns, thread by thread.
     let streams = profile.streams.as_ref().unwrap();
     assert_eq!(streams.len(), columns.len());
     for thread in (0..profile.threads.len() as u32).map(ThreadId) {
@@ -156,7 +153,6 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
         assert!(streamed.eq(expected), "{thread:?}");
     }
 
-    // The sums equal those of the columns.
     let mut sums = BTreeMap::new();
     for sample in columns.iter() {
         let sum: &mut (u64, u64) = sums.entry((sample.thread, sample.stack)).or_default();
@@ -204,7 +200,7 @@ fn without_being_asked_for_neither_is_kept() {
     let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
     let plain = analyse(&data, &symbolizer, &Options::default());
     assert!(plain.samples.is_none() && !plain.has_addresses());
-    // Columns alone: the stacks consist of functions, and their number stays.
+    // Columns alone: stacks of functions, as many as before.
     let options = Options {
         columns: true,
         ..Options::default()

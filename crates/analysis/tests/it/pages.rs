@@ -16,7 +16,6 @@ const MAPPINGS: [(i32, u64, u64, u64, u64, &str); 7] = [
     (8, 0, 0x10_0000, 0x4000, 0x9000, "/eight"),
     (7, 0, 0x20_0000, 0x1800, 0x100, "/below"),
     (7, 0, 0x20_1800, 0x2800, 0, "/above"),
-    // Replaces a part.
     (7, 1000, 0x10_1000, 0x1000, 0x5000, "/later"),
     (7, 2000, 0x10_1400, 0x100, 0, "/within"),
     (8, 1500, 0x30_0000, 0x1000, 0, "//anon"),
@@ -77,7 +76,6 @@ fn each_leaf_lies_where_it_was_mapped() {
         assert_eq!((sample.pid, sample.time), (*pid, *time));
         let frame = sample.frames().next().unwrap();
         let (path, offset) = match expected(*pid, *time, *address) {
-            // Expected object and offset.
             Some(("//anon", _)) => ("/tmp/perf-8.map", *address),
             Some(found) => found,
             None => ("[unknown]", *address),

@@ -76,7 +76,6 @@ pub fn disassembler(machine: u16, syntax: Syntax) -> Option<Box<dyn Disassembler
     }
 }
 
-/// Formats invalid bytes as a data directive.
 fn data(bytes: &[u8], directive: &str) -> String {
     let digits: String = bytes
         .iter()

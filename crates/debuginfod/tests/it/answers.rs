@@ -46,7 +46,6 @@ impl Asker {
         ask(&self.client())
     }
 
-    /// The request fails, and leaves no usable file in the cache.
     fn fails(&self) -> Failure {
         let begin = Instant::now();
         let (path, outcome) = self.ask();
@@ -59,7 +58,6 @@ impl Asker {
         }
     }
 
-    /// Cached files for the requested build-id.
     fn files(&self) -> Vec<PathBuf> {
         let folder = self.cache.path().join(id().to_string());
         let Ok(files) = std::fs::read_dir(folder) else {
@@ -287,7 +285,6 @@ fn redirects_are_followed_some_times() {
     let failure = Asker::new(&[&circle.url]).fails();
     assert!(failure.to_string().contains("redirect"), "{failure}");
     assert!(circle.asked().len() < 10);
-    // Not HTTP.
     for to in [
         "file:///etc/passwd",
         "ftp://127.0.0.1/",
@@ -347,7 +344,6 @@ fn the_total_time_is_bounded() {
         )
     };
     assert!(is_over(&outcome), "{outcome:?}");
-    // The time limit covers all requests.
     server.wait_until_asked();
     assert!(is_over(&ask(&client).1));
     assert!(server.asked().is_empty());
@@ -362,7 +358,6 @@ fn cancelling_ends_it() {
     let mut asker = Asker::new(&[&server.url]);
     asker.settings.patience = LONG;
     let flag = Arc::new(AtomicBool::new(false));
-    // The first progress report cancels.
     let setter = Arc::clone(&flag);
     let client = asker.client().cancelled_by(Arc::clone(&flag));
     let client = client.on_progress(move |_| setter.store(true, Ordering::SeqCst));

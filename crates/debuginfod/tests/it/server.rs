@@ -33,7 +33,6 @@ impl Server {
         Server { url, requests }
     }
 
-    /// Waits for a request.
     pub(crate) fn wait_until_asked(&self) {
         (self.requests.recv()).expect("the server runs as long as this");
     }
@@ -55,7 +54,6 @@ fn request(stream: &mut TcpStream) -> String {
     text.split(' ').nth(1).unwrap_or_default().into()
 }
 
-/// Writes a plain response.
 pub(crate) fn reply(stream: &mut TcpStream, status: &str, body: &[u8]) -> std::io::Result<()> {
     let len = body.len();
     write!(

@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, Eve
     let Some((head, rest)) = text.split_once('/') else {
         return plain(text, sources);
     };
-    // A second slash exists, because the list was split there.
+    // The list was split at the second slash.
     let (terms, letters) = rest.rsplit_once('/').unwrap_or((rest, ""));
     let letters = match letters.strip_prefix(':').unwrap_or(letters) {
         "" => None,
@@ -52,7 +52,6 @@ pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, Eve
     with_letters(events, letters, text)
 }
 
-/// Parses an event without terms.
 fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     let mut words = text.splitn(3, ':').map(str::trim);
     let (first, second, third) = (words.next().unwrap_or(""), words.next(), words.next());
@@ -70,7 +69,7 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if let Some(events) = numeric(text, first, second, sources) {
         return with_letters(events, third, text);
     }
-    // `cylces:u` is not a tracepoint, but a misspelt name with letters.
+    // `cylces:u` is a misspelt name with letters.
     if third.is_none() && Letters::parse(second).is_ok() {
         let is_system = sources
             .tracefs()
@@ -222,7 +221,6 @@ fn tracepoints(
     }
 }
 
-/// Lists tracepoints and systems that a user may have meant.
 fn similar_tracepoints(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> {
     let known = tracefs.events(system);
     let full = |system: &str, names: Vec<String>| -> Vec<String> {
@@ -285,7 +283,6 @@ fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Even
     events
 }
 
-/// Sets the modifiers, if there are any.
 fn with_letters(
     mut events: Vec<Event>,
     letters: Option<&str>,

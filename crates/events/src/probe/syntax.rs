@@ -42,7 +42,7 @@ pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventErr
     let mut event = Event::numbered(text, pmu.kind(), 0);
     event.config[2] = offset;
     if on_return {
-        // The bit according to sysfs, or the lowest bit as in all kernels since 4.17.
+        // From sysfs, or the lowest bit as in all kernels since 4.17.
         let bit = pmu
             .format("retprobe")
             .and_then(|f| Some((f.word, f.encode(1)?)));

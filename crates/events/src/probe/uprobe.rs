@@ -28,8 +28,7 @@ pub(super) fn parse(
     };
     const FORM: &str = "write a program probe as uprobe:/path/to/program:FUNCTION, \
                         …:FUNCTION+OFFSET or …:0xFILE_OFFSET";
-    // Paths and C++ function names may contain colons. The path ends at the last colon for which it
-    // is a file.
+    // Paths and C++ function names may contain colons.
     let (path, location) = split_path(place).ok_or_else(|| wrong(FORM))?;
     let path = Path::new(path);
     if !path.is_absolute() {

@@ -21,7 +21,7 @@ fn terms_of_a_pmu_go_where_its_formats_say() {
     assert_eq!(machine.attr("cpu/r0x1a8/").config, 0x1a8);
     assert_eq!(machine.attr("cpu/config=5,config2=0x10/").config2, 0x10);
     assert_eq!(machine.attr("cpu/topdown,umask=0x20/").config, 0x2001);
-    // Event names also work alone, such as `cycles-t`, although `cycles` is generic.
+    // `cycles-t` works, although `cycles` is generic.
     assert_eq!(machine.attr("cycles-t").config, 0x3c);
     assert_eq!(machine.attr("mem-loads:u").config1, 3);
     assert_eq!(machine.list("cpu/event=1,name='a,b'/")[0].describe(), "a,b");
@@ -153,7 +153,6 @@ fn tracepoints_are_found_by_name_pattern_and_number() {
         names("*:sched_[s]*/call-graph=no/"),
         ["sched:sched_switch/call-graph=no/"]
     );
-    // The number selects the same event.
     assert_eq!(machine.list("2:316")[0].tracepoint(), event.tracepoint());
     assert_eq!(machine.list("2:9999")[0].tracepoint(), None);
 }
@@ -173,7 +172,7 @@ fn errors_suggest_similar_tracepoints() {
     assert!(near("none:*").is_empty());
     // ftrace's own events have no number.
     assert!(near("ftrace:function").is_empty());
-    // A misspelt name with letters is not a tracepoint.
+    // A misspelt name with letters.
     assert!(matches!(
         machine.error("cylces:u"),
         EventError::Unknown { .. }
@@ -225,7 +224,6 @@ fn the_catalog_has_events_of_every_kind() {
         Some(Availability::Missing)
     );
     assert_eq!(catalog.no_tracepoints, None);
-    // Every listed complete name can be parsed.
     for listed in catalog
         .events
         .iter()
@@ -240,7 +238,7 @@ fn the_catalog_has_events_of_every_kind() {
         );
     }
 
-    // A breakpoint's form lists the accesses.
+    // With the accesses.
     let form = names(ListKind::Breakpoint);
     assert_eq!(form, ["mem:ADDRESS[/LENGTH][:ACCESS]"]);
 

@@ -103,7 +103,7 @@ struct Document<'a> {
     wanted: f64,
     visible: Option<f64>,
     runs_needed: Option<usize>,
-    functions: Vec<Row>,
+    functions: Vec<CalibratedFunction>,
 }
 
 #[derive(Serialize)]
@@ -113,7 +113,7 @@ struct Named {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CalibratedFunction {
     function: String,
     share: f64,
     samples: f64,
@@ -155,7 +155,7 @@ pub fn write_json(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
         visible: diff.whole.visible,
         runs_needed: diff.whole.runs_needed,
         functions: listed(found)
-            .map(|row| Row {
+            .map(|row| CalibratedFunction {
                 function: words::full_name(row),
                 share: share(found, row),
                 samples: (row.own.samples[0] + row.own.samples[1]) / 2.0,

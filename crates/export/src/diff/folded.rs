@@ -27,7 +27,7 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
         })
         .collect();
     lines.sort();
-    // Functions of the same name in different objects become one frame.
+    // Functions of one name in different objects become one frame.
     lines.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {

@@ -30,7 +30,7 @@ struct Document {
     old: JsonSide,
     new: JsonSide,
     total: JsonChange,
-    functions: Vec<Row>,
+    functions: Vec<ComparedFunction>,
     renames: Vec<Rename>,
     warnings: Vec<String>,
 }
@@ -86,7 +86,7 @@ struct JsonChange {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ComparedFunction {
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<String>,
     object: String,
@@ -152,7 +152,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         new: side(&diff.new, &options.environments[1]),
         total: change(&diff.whole),
         functions: (sorted(diff, options.sort).into_iter().take(most))
-            .map(|row| Row {
+            .map(|row| ComparedFunction {
                 function: row.name.as_deref().map(|name| clean(name).into_owned()),
                 object: clean(&row.object).into_owned(),
                 presence: presence(row.presence),

@@ -22,7 +22,6 @@ const RUNTIMES: [&str; 7] = [
     "[kernel",
 ];
 
-/// Returns true for memory with one run a side.
 pub(super) fn is_counted(diff: &ProfileDiff) -> bool {
     diff.unit == WeightUnit::Bytes && matches!(diff.noise, Noise::Assumed(_))
 }

@@ -88,7 +88,7 @@ pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
         SortBy::Total => (more(&row.total), more(&row.own)),
         SortBy::Name => (0.0, 0.0),
     };
-    // The input is sorted by name, and the sort is stable.
+    // Stable: the input is sorted by name.
     rows.sort_by(|a, b| {
         let (a, b) = (by(a), by(b));
         b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))

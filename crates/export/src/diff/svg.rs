@@ -111,7 +111,7 @@ pub fn write(
     out.write_all(text.as_bytes())?;
     out.write_all(b"</svg>")?;
     if !gone.is_empty() {
-        // Not in the frame group: the script treats its elements as frames.
+        // The script treats all elements of the group as frames.
         let y = TOP + (below + 1) * ROW - 5;
         let elided = amount(diff, root.elided);
         write!(
@@ -218,9 +218,9 @@ impl Drawing<'_> {
 
     fn fill(&self, [old, new]: [f64; 2], is_gone: bool) -> String {
         match (old > 0.0, new > 0.0) {
-            // Exists on both sides, only as a caller of removed frames.
+            // Only a caller of removed frames.
             (true, true) if is_gone => Hex(GREY).to_string(),
-            // With few samples, chance decides which side has them.
+            // Chance decides which side has few samples.
             _ if self.is_noise(old, new) => Hex(GREY).to_string(),
             (true, false) => "url(#gone)".into(),
             (false, _) => "url(#new)".into(),
@@ -248,7 +248,7 @@ const BLUE: [u8; 3] = [0x5a, 0x96, 0xf0];
 /// Returns the colour of a relative change from -1 to 1.
 fn shade(relative: f64) -> [u8; 3] {
     let full = if relative > 0.0 { RED } else { BLUE };
-    // Even a small change must be visible.
+    // A small change must be visible.
     let strength = 0.25 + 0.75 * relative.abs();
     let mix = |from: u8, to: u8| {
         (f64::from(from) + (f64::from(to) - f64::from(from)) * strength).round() as u8

@@ -93,7 +93,6 @@ fn write_rows(
 fn names(diff: &ProfileDiff, row: &FunctionDiff, width: Option<usize>) -> String {
     let name = words::full_name(row);
     let object = match row.name {
-        // Folded text has no objects.
         Some(_) if &*row.object != "[unknown]" => format!("  {}", clean(&row.object)),
         _ => String::new(),
     };

@@ -63,7 +63,7 @@ fn row_of<'t>(text: &'t str, name: &str) -> &'t str {
 
 #[test]
 fn what_functions_call_is_named_where_none_changed_by_itself() {
-    // Thirty functions, each with a small increase.
+    // Each has a small increase.
     let stacks = |more: u64| -> Vec<(String, u64)> {
         let parts = (0..30).map(|n| (format!("start;main;eval;part{n:02}"), 40 + more));
         let rest = (0..4).map(|n| (format!("start;main;rest{n}"), 5000));
@@ -86,8 +86,8 @@ fn what_functions_call_is_named_where_none_changed_by_itself() {
 
 #[test]
 fn each_state_between_equal_and_more_has_words_of_its_own() {
-    // Six runs a side that deviate by 0.2 %. Their means deviate by 0.163 %, and Student's t with
-    // ten degrees of freedom is 2.23.
+    // The means of six runs a side that deviate by 0.2 % deviate by 0.163 %. Student's t with ten
+    // degrees of freedom is 2.23.
     let side = |factor: f64| -> Vec<Profile> {
         [-2.0, -1.0, 0.0, 0.0, 1.0, 2.0]
             .map(|noise| {
@@ -272,7 +272,7 @@ fn the_picture_has_two_panels_on_one_scale() {
         let part = frame(title).split(" width=\"").nth(1).unwrap();
         part.split('%').next().unwrap().parse::<f64>().unwrap()
     };
-    // The new side took 10.415 s.
+    // 10.415 s on the new side.
     assert!((width("parse ") - 100.0 * 3000.0 / 10_415.0).abs() < 0.01);
     assert!((width("ascii ") - 100.0 * 300.0 / 10_415.0).abs() < 0.01);
     assert!((width("only in the old side ") - width("ascii ")).abs() < 1e-9);

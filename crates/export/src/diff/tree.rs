@@ -75,7 +75,6 @@ impl Tree {
                 self.nodes[*leaf].elided += old;
             }
         }
-        // A parent precedes its children.
         for at in (0..self.nodes.len()).rev() {
             let below: f64 = (self.nodes[at].children.iter())
                 .map(|child| self.nodes[*child].elided)

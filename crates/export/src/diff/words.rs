@@ -316,7 +316,6 @@ fn direction(diff: &ProfileDiff, of: &Change) -> (&'static str, String) {
     }
 }
 
-/// Converts a threshold for increases into the equivalent threshold for decreases.
 fn fall(threshold: f64) -> f64 {
     threshold / (1.0 + threshold)
 }
@@ -399,7 +398,7 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
             1 => String::new(),
             n => format!(" a run, {n} runs"),
         };
-        // If the unit is samples, the amount is already their number.
+        // Samples as the unit are not repeated.
         let samples = match diff.unit {
             WeightUnit::Samples => String::new(),
             _ => format!(" in {} of {}", samples(summary.samples), clean(&diff.event)),
@@ -535,7 +534,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
     let rise = percent(diff.wanted);
     let rise = rise.trim_start_matches('+');
     let all_runs = [made, 2 * made, 4 * made, 8 * made];
-    // Smallest share of the program that this number of runs can judge.
+    // Smallest judged share of the program.
     let smallest = |runs: usize, needed: fn(&Change) -> Option<usize>| {
         let enough = |row: &&&FunctionDiff| needed(&row.own).is_some_and(|needed| needed <= runs);
         let shown = judged.iter().take_while(enough).count();

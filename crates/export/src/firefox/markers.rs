@@ -50,7 +50,6 @@ impl<'p> Markers<'p> {
         let count = self.gaps.len();
         json.column("endTime", std::iter::repeat_n((), count))?;
         json.column("phase", std::iter::repeat_n(INSTANT, count))?;
-        // Category "Other".
         json.column("category", std::iter::repeat_n(0, count))?;
         json.value("length", &count)?;
         json.end()

@@ -49,7 +49,7 @@ type Json<'o> = JsonWriter<Gzip<'o>>;
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let by = options.rows.weight;
     let mut tables = Tables::new(profile);
-    // Without a main event, no thread has samples.
+    // No thread has samples.
     let event = profile.main_event().unwrap_or_default();
     let rows = Rows::new(profile, event, by);
     let threads = threads::of(rows);
@@ -97,7 +97,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
         "version": GECKO_VERSION,
         "preprocessedProfileVersion": VERSION,
         "interval": interval,
-        // Milliseconds since 1970; 0 if the recording does not have it.
+        // Milliseconds since 1970; 0 if unknown.
         "startTime": profile.wall_time.map_or(0.0, |(first, _)| first as f64 / 1e6),
         "startTimeAsClockMonotonicNanosecondsSinceBoot": profile.time.map_or(0, |(first, _)| first),
         "processType": 0,
@@ -243,7 +243,6 @@ mod tests {
         let shared = &document["shared"];
         assert_eq!(shared["stackTable"]["prefix"], json!([null, 0, 1]));
         assert_eq!(shared["frameTable"]["inlineDepth"], json!([0, 1, 0]));
-        // The caller's address lies within its call. The kernel has no file.
         assert_eq!(shared["frameTable"]["address"], json!([0x10, 0x10, -1]));
         assert_eq!(shared["frameTable"]["nativeSymbol"], json!([0, 0, null]));
         assert_eq!(shared["frameTable"]["category"], json!([1, 1, 2]));

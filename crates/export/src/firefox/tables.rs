@@ -321,7 +321,7 @@ impl<'p> Tables<'p> {
         });
         json.column("nativeSymbol", symbols)?;
         json.column("innerWindowID", std::iter::repeat_n(0, count))?;
-        // Line 0 means code without a line.
+        // Code without a line.
         let known = |number: u32| (number > 0).then_some(number);
         json.column("line", frames().map(|frame| known(frame.line?.line)))?;
         json.column("column", frames().map(|frame| known(frame.line?.column)))?;

@@ -25,8 +25,8 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
-/// Row of [`Rows`]. `entry` is an index in [`Profile::aggregated`].
-struct Row {
+/// `entry` is an index in [`Profile::aggregated`].
+struct TimedSample {
     time: u64,
     entry: usize,
     thread: ThreadId,
@@ -61,9 +61,9 @@ pub(super) struct ThreadSamples {
     weight: u64,
 }
 
-/// Thread identity: pid and tid, or else its name.
+/// Pid and tid, or else the name.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum ThreadKey {
     Numbers(i32, i32),
     Name(ThreadId),
 }
@@ -72,7 +72,7 @@ enum Key {
 pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();
-    let mut by_key: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut by_key: FxHashMap<ThreadKey, usize> = FxHashMap::default();
     let mut seen: FxHashSet<ThreadId> = FxHashSet::default();
     for (index, entry) in profile.aggregated.iter().enumerate() {
         if entry.event != rows.event {
@@ -80,8 +80,8 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
         }
         let Thread { pid, tid, .. } = *profile.thread(entry.thread);
         let key = match (pid, tid) {
-            (Some(pid), Some(tid)) => Key::Numbers(pid, tid),
-            _ => Key::Name(entry.thread),
+            (Some(pid), Some(tid)) => ThreadKey::Numbers(pid, tid),
+            _ => ThreadKey::Name(entry.thread),
         };
         let place = *by_key.entry(key).or_insert_with(|| {
             threads.push(ThreadSamples {
@@ -106,7 +106,7 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
     }
     let names = CleanNames::new(profile);
     for thread in &mut threads {
-        // Keeps the file independent of the order of entries.
+        // Independent of the order of entries.
         let comm = |id: &ThreadId| &profile.comms[profile.thread(*id).comm as usize];
         thread.threads.sort_by_key(comm);
         // A renamed thread gets its last name.
@@ -130,18 +130,18 @@ pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
 }
 
 impl ThreadSamples {
-    fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = Row> + 'p {
+    fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = TimedSample> + 'p {
         let profile = rows.profile;
         let of_thread = |id: &ThreadId| Some(profile.streams.as_ref()?.of(*id).peekable());
         let streams: Vec<_> = self.threads.iter().filter_map(of_thread).collect();
         let one_by_one = InTime::new(streams).filter_map(move |sample| {
             let entry = rows.entry(sample.entry as usize)?;
-            // A wait is recorded at its end and drawn from its beginning.
+            // A wait is recorded at its end.
             let before = match rows.is_wait(entry) {
                 true => sample.weight,
                 false => 0,
             };
-            Some(Row {
+            Some(TimedSample {
                 time: sample.time.saturating_sub(before),
                 entry: sample.entry as usize,
                 thread: entry.thread,
@@ -150,7 +150,7 @@ impl ThreadSamples {
         });
         let summed = self.entries.iter().filter_map(move |index| {
             let entry = rows.entry(*index)?;
-            Some(Row {
+            Some(TimedSample {
                 time: 0,
                 entry: *index,
                 thread: entry.thread,
@@ -204,7 +204,7 @@ impl ThreadSamples {
             true => {
                 json.column_with("weight", all().map(|row| row.weight), milliseconds)?;
                 json.value("weightType", &"tracing-ms")?;
-                let ran = |row: Row| match rows
+                let ran = |row: TimedSample| match rows
                     .entry(row.entry)
                     .is_some_and(|entry| rows.is_wait(entry))
                 {

@@ -56,7 +56,6 @@ const WITHOUT_LINES: Coarseness = Coarseness {
     ..BY_10_MS
 };
 const WITHOUT_CODE: Coarseness = Coarseness {
-    // Larger than any number of annotated functions.
     code_divisor: usize::MAX,
     ..WITHOUT_LINES
 };

@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_weighs_more_than_there_was_time_is_spread_over_all_of_it() {
-        // 90 ns end at 30 ns: the wait is clipped at time 0, and no slice lies at 0.
+        // The wait of 90 ns is clipped at time 0, without a slice at 0.
         assert_eq!(sliced(30, 90, 30), [(10, 30, 0), (20, 30, 0), (30, 30, 1)]);
         assert_eq!(sliced(0, 90, 30), [(0, 30, 0), (0, 30, 0), (0, 30, 1)]);
     }

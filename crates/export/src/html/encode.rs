@@ -55,7 +55,7 @@ pub(super) fn encode(
     let fewer = coarse.smallest.map(|part| all.fold_small(part));
     let order = all.sort(&mut sides);
     let largest = sides.iter().map(Side::weight).max().unwrap_or(0);
-    // Shifting keeps sums exact, but loses the weights' lowest bits.
+    // Shifting keeps sums exact, but loses the lowest bits of weights.
     let shift = match largest > LARGEST_SUM {
         true => 64 - (largest >> 52).leading_zeros(),
         false => 0,
@@ -127,7 +127,7 @@ fn by_event_names(rows: &mut Vec<Row>, from: &[EventSummary], to: &[EventSummary
     let other: Vec<Option<u64>> = (from.iter())
         .map(|event| {
             let same = to.iter().position(|other| other.name == event.name);
-            // If each side has one event, they match, whatever their modifiers.
+            // Single events match, whatever their modifiers.
             let only = (from.len() == 1 && to.len() == 1).then_some(0);
             same.or(only).map(|index| index as u64)
         })
@@ -159,7 +159,7 @@ fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     };
     let comms = comms(&all.tasks);
     let comm = |name: &String| comms.binary_search(name).unwrap_or(0) as u64;
-    // Ids start at 0, and 0 means none here, so add 1.
+    // Ids start at 0, and 0 means none here.
     let id = |id: Option<i32>| id.map_or(0, |id| u64::from(id.cast_unsigned()) + 1);
     let process = |task: &Task| task.process.as_ref().map_or(0, |name| comm(name) + 1);
     let (calls, leaves, tasks) = (&order.calls, &all.leaves, &all.tasks);

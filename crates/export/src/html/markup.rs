@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_script_ends_where_it_should() {
-        // The HTML parser ends a script at this text, even in a string.
+        // It would end the script, even in a string.
         let script = join(MODULES).to_ascii_lowercase();
         assert!(!script.contains("</script") && !script.contains("<!--"));
         assert!(!STYLE.contains('<'));

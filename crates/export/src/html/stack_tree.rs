@@ -114,7 +114,7 @@ mod tests {
         let totals = tree.totals(&own);
         let order = in_preorder(&tree, &totals, &SAME);
         assert_eq!(text(&order), "0:1 0:3 0:2 2:2 2:5");
-        // The node of path 1, 2 was inserted second, and is fourth in preorder.
+        // Path 1, 2 was inserted second.
         assert_eq!(order.place[1], 4);
     }
 

@@ -101,7 +101,6 @@ impl<'p> Encoder<'p> {
         let (row, values) = (self.rows.row(row), self.rows.values(row));
         ids.clear();
         sample.clear();
-        // Leaf first.
         let is_cut = self
             .locations
             .ids(&self.lists, row.stack, self.max_depth, ids);
@@ -129,7 +128,7 @@ impl<'p> Encoder<'p> {
             signed(1, out.strings.index(key.key()), &mut label);
             match value {
                 LabelValue::Text(text) => signed(2, out.strings.index(&text), &mut label),
-                // Readers ignore labels with number 0, but CPU 0 exists.
+                // Readers ignore number 0, but CPU 0 exists.
                 LabelValue::Number(cpu) if key == SampleLabel::Cpu => {
                     signed(2, out.strings.index(&cpu.to_string()), &mut label);
                 }
@@ -195,7 +194,6 @@ impl PartEncoder for Encoder<'_> {
             out.value_type(11, name, unit)?;
             let period = main.weight / main.samples.max(1);
             out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
-            // Default sample type.
             let shown = match self.weight {
                 WeighBy::Period => name,
                 WeighBy::Samples => &types[0].0,
@@ -244,7 +242,7 @@ pub(crate) fn memory_type(event: &str) -> Option<&'static str> {
 fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
     let mut types = Vec::new();
     for (index, event) in events.iter().copied().enumerate() {
-        // Pyroscope rejects names with a dash.
+        // Pyroscope rejects dashes.
         let name = CleanNames::new(profile).event(event).replace('-', "_");
         let event = &profile.events[event];
         let samples = match index {

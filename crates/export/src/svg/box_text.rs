@@ -39,7 +39,7 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     if end - start > room {
         return Cow::Owned(text(&short[start..start + room]) + "..");
     }
-    // Keeps as much of the prefix as fits, from the start of a part.
+    // As much of the prefix as fits, from the start of a part.
     let mut from = end - room;
     let begins_part = |at: usize| is_separator(short[at - 1]) && !is_separator(short[at]);
     while from < start && !begins_part(from) {
@@ -72,7 +72,7 @@ fn own_name(name: &[char]) -> Range<usize> {
     let mut end = name.len();
     let text: String = name.iter().collect();
     let index = |at: usize| text[..at].chars().count();
-    // Names after folding by language: `f (app.py:3)`.
+    // `f (app.py:3)`.
     if let Some((_, place)) = place_of_text(&text) {
         let place = index(place);
         if !is_word(name[place - 1]) && name[place - 1] != '$' && name[place - 1] != '>' {
@@ -80,10 +80,10 @@ fn own_name(name: &[char]) -> Range<usize> {
         }
         return last_part(name, place)..place;
     }
-    // Names from runtimes: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
+    // `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
     if let Some(file) = v8_place(&text).map(index) {
         end = file;
-        // An anonymous function is identified by its location.
+        // Its location identifies an anonymous function.
         if !is_word(name[file - 1]) && name[file - 1] != '$' && name[file - 1] != '>' {
             let slash = name.iter().rposition(|c| *c == '/');
             return slash.map_or(file + 1, |slash| slash + 1)..name.len();
@@ -108,7 +108,7 @@ fn own_name(name: &[char]) -> Range<usize> {
         end = dot;
     }
     let mut start = last_part(name, end);
-    // A closure is named after its function: `run::{closure#0}`.
+    // `run::{closure#0}` is a closure of `run`.
     while name[start] == '{' && start >= 2 && name[start - 1] == ':' {
         let before = last_part(name, start - 2);
         if before + 2 >= start {

@@ -116,7 +116,7 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
 fn shades_of(kind: FrameKind) -> [Rgb; SHADES] {
     let (hue, saturation, lightness) = middle_of(kind);
     std::array::from_fn(|shade| {
-        // From -1 to 1 in eight steps each.
+        // -1 to 1 in eight steps.
         let [a, b] = [shade / 8, shade % 8].map(|step| step as f32 / 3.5 - 1.0);
         rgb(hue + 5.0 * a, saturation, lightness + 0.035 * b)
     })
@@ -162,7 +162,6 @@ fn by_palette_of(
     options.colors = palette;
     options.deterministic = true;
     options.palette_map = Some(&mut map);
-    // Writing to a sink does not fail.
     let drawn = flamegraph::from_lines(&mut options, [line.as_str()], io::sink());
     debug_assert!(drawn.is_ok());
     let mut colors = vec![[[0; 3]; FrameKind::ALL.len()]; names.len()];
@@ -287,7 +286,6 @@ mod tests {
         }
     }
 
-    /// For all palettes and names.
     #[test]
     fn what_a_search_finds_is_told_from_all_frames_by_all_eyes() {
         let mut colors: Vec<(String, Rgb)> = (FrameKind::ALL.into_iter())

@@ -246,7 +246,7 @@ impl Drawing<'_> {
     }
 
     fn row(&self, depth: usize) -> usize {
-        // Like inferno, but one row lower for the legend.
+        // As in inferno, one row lower for the legend.
         match self.inverted {
             true => 76 + (depth + 1) * ROW,
             false => 60 + (self.layout.deepest + 1 - depth) * ROW + 1,
@@ -269,7 +269,6 @@ pub(crate) fn put_box(
     out: &mut String,
 ) {
     let x_text = x + Share::of_pixels(3, page_width);
-    // Writing to a string does not fail.
     let _ = write!(
         out,
         "<rect x=\"{x}%\" y=\"{y}\" width=\"{width}%\" height=\"{}\" fill=\"{fill}\" \
@@ -294,7 +293,7 @@ impl Share {
     }
 
     pub(crate) fn of_pixels(pixels: usize, width: usize) -> Share {
-        // Frames are narrower than the page by the margins, as in inferno's script.
+        // Without the margins, as in inferno's script.
         let width = width.saturating_sub(2 * SIDE).max(1);
         Share((pixels * 1_000_000 / width) as u64)
     }

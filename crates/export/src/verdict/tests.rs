@@ -117,7 +117,6 @@ fn causes_are_sorted_by_the_self_share_that_they_hide() {
     };
     let expected = [(84.0, "libz.so.1".to_owned()), (0.0, "nginx".to_owned())];
     assert_eq!(unnamed(&profile), expected);
-    // Then most unnamed frames are folded.
     profile.quality.is_by_language = true;
     assert_eq!(unnamed(&profile), expected[..1]);
 }

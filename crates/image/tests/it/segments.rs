@@ -57,7 +57,6 @@ fn old_rule_of_unwinding(table: &[Segment], offset: u64) -> Option<u64> {
     Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
 }
 
-/// Returns the `PT_LOAD` headers from `readelf -lW`.
 fn loads_of_readelf(path: &Path) -> Vec<Segment> {
     let output = Command::new("readelf")
         .arg("-lW")
@@ -212,7 +211,6 @@ fn what_this_process_has_mapped_has_one_bias() {
     for (path, bias) in loaded() {
         compare(&path, bias, &maps, &mut compared);
     }
-    // The program and its C library.
     assert!(compared.mappings >= 2, "{}", compared.mappings);
 }
 

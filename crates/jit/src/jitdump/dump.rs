@@ -61,7 +61,6 @@ impl JitDump {
                 kind::DEBUG_INFO => builder.lines(record.body),
                 kind::UNWINDING => builder.unwinding(record.body),
                 kind::CLOSE => break,
-                // Unknown record type.
                 _ => Some(()),
             };
             builder.dump.bad_records += u64::from(taken.is_none());

@@ -81,7 +81,6 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Reads up to a NUL, which is required.
     pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|byte| *byte == 0)?;
         let (text, rest) = self.rest.split_at(end);
@@ -142,7 +141,6 @@ impl Header {
         }
     }
 
-    /// Returns type, length and time of the first record.
     pub(super) fn record(&self, bytes: &[u8]) -> Option<(u32, usize, u64)> {
         let mut reader = self.reader(bytes);
         Some((reader.u32()?, reader.u32()? as usize, reader.u64()?))

@@ -119,7 +119,6 @@ impl LiveDump {
         {
             match rest.get(PREFIX..size) {
                 Some(body) => self.record(kind, time, self.header.reader(body)),
-                // The code at the end of the record is not needed.
                 None if done == 0 => self.record(kind, time, self.header.reader(&rest[PREFIX..])),
                 None => break,
             }

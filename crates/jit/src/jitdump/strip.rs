@@ -28,7 +28,6 @@ pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
                 };
                 out[begins + SIZE_AT..][..4].copy_from_slice(&size);
             }
-            // Truncated.
             kind::UNWINDING if record.body.left() < 3 * 8 => {}
             kind::MOVE | kind::DEBUG_INFO | kind::CLOSE | kind::UNWINDING => {
                 out.extend_from_slice(record.bytes);

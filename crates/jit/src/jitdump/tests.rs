@@ -86,7 +86,6 @@ fn made(big: bool) -> Vec<u8> {
         ],
     );
     writer.load(100, 0x1000, 0x20, 1, "first one");
-    // Unknown record type.
     writer.record(77, 160, &[], b"?");
     writer.moved(200, 0x1000, 0x2000, 0x20, 1);
     writer.load(300, 0x1010, 0x20, 2, "second");
@@ -288,7 +287,6 @@ fn a_dump_is_read_while_it_grows() {
             [one(0x1000), None, None, None],
             [None, None, one(0x3000), one(0x3000)],
             [three.clone(), None, one(0x3000), one(0x3000)],
-            // Overlapping code ended it.
             [three, None, None, None],
         ]
     );

@@ -42,7 +42,6 @@ pub fn copy_entries(file: &MapFile, out: &mut impl Write) -> Result<CopiedEntrie
     copy(|into, at| file.read_at(into, at), len, out)
 }
 
-/// Copies the entries that `read` returns, from offset 0 to `len`.
 fn copy(
     mut read: impl FnMut(&mut [u8], u64) -> Result<usize, Refusal>,
     len: u64,
@@ -50,7 +49,6 @@ fn copy(
 ) -> Result<CopiedEntries, CopyError> {
     let mut copied = CopiedEntries::default();
     let mut piece = vec![0; PIECE];
-    // Start of a line.
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut at = 0;

@@ -57,7 +57,6 @@ impl PerfMap {
                         continue;
                     };
                     kept += name.len();
-                    // Moves names to the front, over parsed text.
                     bytes.copy_within(name, place as usize);
                     map.entries.push(Entry {
                         name: place,

@@ -44,13 +44,11 @@ pub(super) fn flatten(entries: &[Entry]) -> Vec<Span> {
     spans
 }
 
-/// Cuts and appends the spans of one run.
 fn flatten_run(run: &mut Vec<Span>, spans: &mut Vec<Span>) {
     if run.len() < 2 {
         spans.append(run);
         return;
     }
-    // In file order.
     run.sort_unstable_by_key(|span| span.entry);
     let mut tree: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut covered = Vec::new();
@@ -92,7 +90,6 @@ mod tests {
         }
     }
 
-    /// Compares with a linear search.
     #[test]
     fn every_address_has_the_latest_entry_that_covers_it() {
         let mut random = Random::new(7);

@@ -59,7 +59,6 @@ pub(super) fn exit_code(errno: Errno) -> c_int {
     }
 }
 
-/// Describes the error and suggests a remedy.
 fn explain(errno: Errno, path: &str) -> String {
     let hint = match errno {
         Errno::NOENT if path.contains('/') => {

@@ -108,8 +108,7 @@ pub(super) fn fork_and_hold(
         release_write.as_raw_fd(),
         error_write.as_raw_fd(),
     ];
-    // Blocks all signals during the fork. Otherwise, this process's handlers could run in the
-    // child, and act on shared pipes.
+    // Otherwise, this process's handlers could run in the child, and act on shared pipes.
     let before = block_all_signals();
     // SAFETY: the child calls only async-signal-safe functions and never returns from here.
     let pid = unsafe { libc::fork() };

@@ -108,7 +108,6 @@ impl Launcher {
         Ok(Child::new(pid, release_write, error_read, path))
     }
 
-    /// Prepares all strings for execve(2).
     fn exec_strings(&self) -> Result<exec::ExecStrings, LaunchError> {
         let env = self.environment();
         let path = env.iter().find(|(name, _)| name == "PATH");

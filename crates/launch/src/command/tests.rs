@@ -13,7 +13,6 @@ fn sh(script: &str) -> Launcher {
     Launcher::new("sh").args(["-c", script])
 }
 
-/// Runs to the end, and returns the exit code.
 fn run(launcher: &Launcher) -> Option<i32> {
     let mut child = launcher.spawn().unwrap();
     child.release().unwrap();
@@ -56,7 +55,6 @@ fn a_silent_program_has_no_terminal() {
 
 #[test]
 fn stdout_can_go_where_stderr_goes() {
-    // Compares the files behind both descriptors of the child.
     let same = "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]";
     let separate = format!("exec 2>/dev/null; {same}");
     assert_eq!(run(&sh(same).stdout_to_stderr(true)), Some(0));

@@ -65,7 +65,6 @@ fn parse_place(line: &str) -> Option<KernelPlace> {
 mod tests {
     use super::*;
 
-    /// A /proc with thread 7 and these files.
     fn made_up(wchan: &str, stack: &str) -> (tempfile::TempDir, Procfs) {
         let folder = tempfile::tempdir().unwrap();
         let proc = Procfs::new(folder.path());
@@ -120,7 +119,6 @@ mod tests {
             .unwrap();
         let proc = Procfs::default();
         let start = std::time::Instant::now();
-        // It sleeps after its start.
         let is_asleep = |places: &[KernelPlace]| {
             places
                 .iter()

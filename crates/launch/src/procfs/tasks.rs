@@ -30,7 +30,6 @@ impl Procfs {
     /// [another PID namespace](Self::is_of_other_pid_namespace).
     pub fn new(root: impl Into<PathBuf>) -> Procfs {
         let root = root.into();
-        // A link to the reader's own pid there.
         let own = fs::read_link(root.join("self")).ok();
         let own = own.and_then(|link| link.to_str()?.parse().ok());
         Procfs {
@@ -284,7 +283,6 @@ fn parse_blocked(line: &str) -> Option<(u64, u64)> {
     Some((address()?, ip)).filter(|(sp, ip)| *sp != 0 && *ip != 0)
 }
 
-/// Parses one field of a text as nanoseconds.
 fn nanos_in(text: &str, field: usize) -> Option<Duration> {
     let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
     Some(Duration::from_nanos(nanos))

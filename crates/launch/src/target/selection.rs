@@ -116,7 +116,6 @@ mod tests {
         let found = processes.threads();
         assert_eq!(found.iter().filter(|thread| **thread == own).count(), 1);
         assert!(found.iter().all(|thread| thread.pid == me));
-        // Finds the process of a thread other than the first.
         let mine = std::thread::spawn(|| {
             let tid = rustix::thread::gettid().as_raw_pid() as u32;
             (tid, Selection::Threads(vec![tid, u32::MAX]).threads())
@@ -136,7 +135,6 @@ mod tests {
         });
         let tid = tid.recv().unwrap();
         let me = std::process::id();
-        // The process's own id, a thread's id, and an unused one.
         let target = Target::Processes(vec![me, tid, u32::MAX]);
         let with = Selection::from_target(&target, false).unwrap();
         let without = Selection::from_target(&target, true).unwrap();

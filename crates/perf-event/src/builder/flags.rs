@@ -116,7 +116,7 @@ mod tests {
             assert!(!seen.intersects(*flag), "{name}");
             seen |= *flag;
         }
-        // Field methods set the others: frequency, wake-ups, precision, clock.
+        // Set by field methods.
         let by_fields = AttrFlags::FREQ
             | AttrFlags::WATERMARK
             | AttrFlags::PRECISE_IP_1

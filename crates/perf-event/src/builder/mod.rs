@@ -36,15 +36,15 @@ use std::sync::Arc;
 pub struct Builder {
     name: String,
     attr: Attr,
-    watched: Watched,
+    subject: OwnedSubject,
     cpu: Option<u32>,
     flags: OpenFlags,
     probe_path: Option<CString>,
 }
 
-/// Owned form of [`Subject`].
+/// Owned [`Subject`].
 #[derive(Clone, Debug)]
-enum Watched {
+enum OwnedSubject {
     Thread(i32),
     All,
     Cgroup(Arc<OwnedFd>),
@@ -57,7 +57,7 @@ impl Builder {
         Builder {
             name: name.into(),
             attr,
-            watched: Watched::Thread(0),
+            subject: OwnedSubject::Thread(0),
             cpu: None,
             flags: OpenFlags::default(),
             probe_path: None,
@@ -172,7 +172,7 @@ impl Builder {
     #[must_use]
     pub fn thread(self, tid: i32) -> Builder {
         Builder {
-            watched: Watched::Thread(tid),
+            subject: OwnedSubject::Thread(tid),
             ..self
         }
     }
@@ -181,7 +181,7 @@ impl Builder {
     #[must_use]
     pub fn everything_on(self, cpu: u32) -> Builder {
         Builder {
-            watched: Watched::All,
+            subject: OwnedSubject::All,
             cpu: Some(cpu),
             ..self
         }
@@ -192,7 +192,7 @@ impl Builder {
     #[must_use]
     pub fn cgroup(self, folder: impl Into<Arc<OwnedFd>>, cpu: u32) -> Builder {
         Builder {
-            watched: Watched::Cgroup(folder.into()),
+            subject: OwnedSubject::Cgroup(folder.into()),
             cpu: Some(cpu),
             ..self
         }
@@ -241,10 +241,10 @@ impl Builder {
     /// # Errors
     /// Returns [`OpenEventError`], with a remedy based on this system's settings.
     pub fn open_fd(&self, leader: Option<&PerfFd>) -> Result<PerfFd, OpenEventError> {
-        let subject = match &self.watched {
-            Watched::Thread(tid) => Subject::Thread(*tid),
-            Watched::All => Subject::All,
-            Watched::Cgroup(folder) => Subject::Cgroup(folder.as_fd()),
+        let subject = match &self.subject {
+            OwnedSubject::Thread(tid) => Subject::Thread(*tid),
+            OwnedSubject::All => Subject::All,
+            OwnedSubject::Cgroup(folder) => Subject::Cgroup(folder.as_fd()),
         };
         let mut options = OpenOptions::new(&self.attr)
             .subject(subject)

@@ -21,7 +21,6 @@ pub(super) unsafe fn counter(number: u32) -> Option<u64> {
     Some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// Reads the processor's timestamp.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn tsc() -> Option<u64> {
     // SAFETY: every x86-64 processor has the instruction.

@@ -3,7 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A page with these words.
 fn page(words: &[(usize, u64)]) -> ControlPage {
     let mut bytes = vec![0; word::COUNT * 8];
     for (number, value) in words {
@@ -133,11 +132,11 @@ fn a_counter_is_added_with_its_sign() {
     .unwrap();
     let value = |counter| fields.reading(Some(counter), None).value;
     assert_eq!(value(234), Some(1234));
-    // Counters start below zero and overflow at it.
+    // Counters overflow at zero.
     assert_eq!(value((1 << 48) - 100), Some(900));
     assert_eq!(value((1 << 47) - 1), Some(999 + (1 << 47)));
     assert_eq!(fields.reading(None, None).value, None, "it was not read");
-    // Not a kernel's page, so the processor must not be read.
+    // Not a kernel's page.
     let here = ControlPage::read_here(&page(&[
         (word::LOCK, halves(0, 1)),
         (word::CAPABILITIES, RDPMC),

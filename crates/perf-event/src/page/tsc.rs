@@ -47,7 +47,7 @@ impl TscConversion {
         let shift = self.usable_shift()?;
         let past = tsc.wrapping_sub(self.cycles) & self.mask;
         let tsc = self.cycles.wrapping_add(past);
-        // Multiplies in two parts like the kernel, because the full product may have 96 bits.
+        // In two parts like the kernel: the full product may have 96 bits.
         let whole = (tsc >> shift).wrapping_mul(self.mult.into());
         let rest = u128::from(tsc & ((1 << shift) - 1)) * u128::from(self.mult);
         Some(whole.wrapping_add((rest >> shift) as u64))

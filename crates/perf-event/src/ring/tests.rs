@@ -3,7 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A ring buffer of `size` bytes with its counters at `at`.
 fn ring(size: usize, at: u64) -> Ring {
     Ring {
         memory: made_up(size, at),
@@ -18,7 +17,6 @@ pub(crate) fn made_up(size: usize, at: u64) -> Memory {
     Memory::new((counters, 0, 1), (area, 0, size)).unwrap()
 }
 
-/// A record of `size` bytes filled with `mark`.
 pub(crate) fn record(size: u16, mark: u8) -> Vec<u8> {
     let mut bytes = vec![mark; usize::from(size).max(8)];
     bytes[..4].copy_from_slice(&9u32.to_ne_bytes());
@@ -55,7 +53,7 @@ fn an_empty_ring_gives_nothing() {
 
 #[test]
 fn a_record_that_wraps_comes_out_whole() {
-    // Eight bytes before the end: the header fits, the rest continues at the start.
+    // The header fits before the end.
     let mut ring = ring(4096, 3 * 4096 - 8);
     let wrapped = record(64, 7);
     assert!(ring.write(&wrapped));
@@ -90,7 +88,6 @@ fn the_limit_cuts_between_records() {
     let mut out = Vec::new();
     let drained = ring.drain_into(&mut out, 100_000);
     assert_eq!((drained.copied, drained.left), (80_000, 80_000));
-    // One record fits any limit.
     let drained = ring.drain_into(&mut out, 0);
     assert_eq!((drained.copied, drained.left), (40_000, 40_000));
 }

@@ -92,7 +92,7 @@ impl SignalInfo {
                 is_async: i32_at(36) as u32 & ASYNC != 0,
                 thread: 0,
             }),
-            // POLL_IN to POLL_HUP. Other signals use these codes with other meanings.
+            // POLL_IN to POLL_HUP, for these signals only.
             (signal, 1..=6) if is_for_io(signal) => SignalInfo::Overflow(Overflow {
                 signal,
                 code: OverflowCode(code),

@@ -141,7 +141,7 @@ impl OverflowSignals {
         loop {
             match self.take(deadline)? {
                 Some(SignalInfo::Overflow(overflow)) => return Ok(Some(overflow)),
-                // The signal came from another source.
+                // Signal of another source.
                 Some(_) => {}
                 None => return Ok(None),
             }
@@ -179,10 +179,10 @@ impl OverflowSignals {
 impl Drop for OverflowSignals {
     fn drop(&mut self) {
         for fd in &self.watched {
-            // Fails only for a closed event, which sends nothing.
+            // Fails only for a closed event.
             let _ = set_async(fd.as_raw_fd(), false);
         }
-        // Pending signals would end the process once they are unblocked.
+        // Pending signals would end the process once unblocked.
         let now = Some(Instant::now());
         while let Ok(Some(_)) = self.take(now) {}
         let _ = self.before.change(libc::SIG_SETMASK);

@@ -57,7 +57,7 @@ impl SignalSampler {
         ring_bytes: usize,
         most_bytes: usize,
     ) -> Result<SignalSampler, SampleError> {
-        // Opened here, to count the calling thread and not the listening one.
+        // Counts the calling thread, not the listening one.
         let fd = Arc::new(event.open_fd(None)?);
         let ring = map_ring(&fd, ring_bytes)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -72,7 +72,7 @@ impl SignalSampler {
                 let signals = match signals {
                     Ok(signals) => signals,
                     Err(errno) => {
-                        // Fails only if the receiver is gone.
+                        // The receiver is gone.
                         let _ = ready.send(Err(errno));
                         return Err(errno);
                     }
@@ -142,7 +142,7 @@ fn listen(
 ) -> Result<Heard, Errno> {
     let mut heard = Heard::default();
     loop {
-        // Checked before the last read of the ring buffer.
+        // Before the last read of the ring buffer.
         let last = stop.load(Ordering::Acquire);
         match signals.wait(Some(if last { Duration::ZERO } else { LOOK }))? {
             Some(overflow) if overflow.code == OverflowCode::HUP => heard.hang_ups += 1,

@@ -60,7 +60,6 @@ fn output_is_paused_and_resumed() {
     assert_eq!(ring.unread(), 2 * SAMPLE);
     writes.pause_output(false).unwrap();
     word.write(1);
-    // A LOST record may report the pause.
     assert!(ring.unread() >= 3 * SAMPLE && ring.unread() < 10 * SAMPLE);
     assert_eq!(
         writes.reading().unwrap().value,
@@ -78,7 +77,7 @@ fn the_period_of_an_open_event_changes() {
     word.write(10);
     assert_eq!(ring.unread(), 10 * SAMPLE);
     writes.set_period(1 << 40).unwrap();
-    // Not at the very next event: the current period ends first.
+    // The current period ends first.
     word.write(1000);
     assert!(ring.unread() < 500 * SAMPLE, "{}", ring.unread());
     assert_eq!(writes.set_period(0), Err(Errno::INVAL));
@@ -145,7 +144,6 @@ fn a_tracepoint_is_filtered() {
     let filter = format!("who == {}", myself.as_raw_nonzero());
     let filter = std::ffi::CString::new(filter).unwrap();
     assert_eq!(calls.set_filter(c"who ==="), Err(Errno::INVAL));
-    // An invalid filter does not count as the first one.
     let calls = Builder::tracepoint(id).open_fd(None).unwrap();
     calls.set_filter(&filter).unwrap();
     assert_eq!(
@@ -205,7 +203,7 @@ fn a_tracepoint_runs_a_bpf_program() {
     assert_eq!(after.attached, before.attached + 1);
     let id = crate::programs::id(&program);
     assert!(after.ids.contains(&id), "{after:?} lacks {id}");
-    // The program returns 0, so the event does not count the hit.
+    // The program returns 0: no hit.
     call_getppid(23);
     assert_eq!(calls.reading().unwrap().value, 2);
     let dummy = Builder::software(Software::DUMMY).open_fd(None).unwrap();

@@ -16,7 +16,6 @@ fn writes_are_counted_to_the_last() {
     let scaled = counted.scaled().unwrap();
     assert_eq!((scaled.value, scaled.is_estimate()), (1234, false));
     assert!(counted.running > Some(0), "{counted:?}");
-    // Earlier counts are excluded.
     assert_eq!(writes.measure(|| word.write(5)).unwrap().1.value, 5);
     assert_eq!(writes.read().unwrap().value, 1239);
 }
@@ -61,7 +60,6 @@ extern "C" fn probed(value: u64) -> u64 {
     std::hint::black_box(value) + 1
 }
 
-/// File and file offset of an address of this program.
 fn place_in_file(address: u64) -> (std::ffi::CString, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();

@@ -181,7 +181,6 @@ fn an_empty_breakpoint_watches_nothing() {
         ..word.breakpoint()
     };
     match Builder::breakpoint(empty).exclude_kernel(true).open() {
-        // Result on x86.
         Err(error) => assert_eq!(error.errno, Errno::INVAL),
         Ok(none) => assert_eq!(none.measure(|| word.write(5)).unwrap().1.value, 0),
     }

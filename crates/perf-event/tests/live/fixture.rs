@@ -49,7 +49,6 @@ impl Writers {
         assert_eq!(line, "done\n");
     }
 
-    /// Ends it, and waits for its exit.
     pub(crate) fn end(&mut self) {
         self.input = None;
         assert!(self.child.wait().unwrap().success());

@@ -61,7 +61,7 @@ fn any_member_moves_the_whole_group() {
     assert_eq!(values(), (2, 3));
     fd.reset_group().unwrap();
     assert_eq!(values(), (0, 0));
-    // Without the flag, it applies to one event: the leader keeps running.
+    // Without the flag, the leader keeps running.
     fd.enable_group().unwrap();
     fd.disable().unwrap();
     write();
@@ -76,7 +76,6 @@ fn all_read_formats_say_the_same() {
         let (one, two) = (Word::new(), Word::new());
         let leader = one.event().read_format(format);
         let mut group = match Group::open_as_is(&leader) {
-            // LOST requires Linux 6.0.
             Err(error) if error.errno == Errno::INVAL && format.contains(ReadFormat::LOST) => {
                 continue;
             }
@@ -101,7 +100,7 @@ fn all_read_formats_say_the_same() {
                 has(ReadFormat::TOTAL_TIME_RUNNING)
             );
             assert_eq!(reading.lost.is_some(), has(ReadFormat::LOST));
-            // Each member alone, too. Without ids, a group's members are indistinguishable.
+            // Without ids, a group's members are indistinguishable.
             if has(ReadFormat::ID) || !has(ReadFormat::GROUP) {
                 let alone = group.fd(member).unwrap().reading().unwrap();
                 assert_eq!(alone.value, value, "{format:?}");

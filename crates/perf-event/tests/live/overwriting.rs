@@ -12,7 +12,6 @@ fn sampled(word: &Word) -> Builder {
     event.disabled(false)
 }
 
-/// Addresses of the samples in `bytes`.
 fn addresses(event: &Builder, mut bytes: &[u8]) -> Vec<u64> {
     let layout = SampleLayout::new(event.attr(), Endian::NATIVE);
     let mut found = Vec::new();
@@ -33,7 +32,6 @@ fn a_ring_that_is_only_read_is_followed() {
     let fd = event.open_fd(None).unwrap();
     let mut ring = OverwriteRing::map(fd.as_fd(), 4096).unwrap();
     let address = word.breakpoint().address;
-    // A hundred times the ring buffer's size.
     for _ in 0..500 {
         word.write(50);
         let mut out = Vec::new();
@@ -41,7 +39,6 @@ fn a_ring_that_is_only_read_is_followed() {
         assert_eq!((followed.copied, followed.missed), (50 * 16, 0));
         assert_eq!(addresses(&event, &out), [address; 50]);
     }
-    // The kernel overwrites unread data, and a slow reader detects it.
     word.write(1000);
     let mut out = Vec::new();
     let followed = ring.follow(&mut out);
@@ -72,11 +69,10 @@ fn the_latest_records_of_a_backward_ring_are_found() {
             _ => None,
         })
         .collect();
-    // 4,096 bytes hold 256 samples of 16; a LOST record may be among them.
+    // 256 samples of 16 bytes fit, perhaps with a LOST record.
     assert!((250..=256).contains(&found.len()), "{}", found.len());
     let (one, two) = (one.breakpoint().address, two.breakpoint().address);
     assert_eq!(found[found.len() - 3..], [one, two, two], "oldest first");
-    // Counting continues afterwards.
     assert_eq!(fd.reading().unwrap().value, 10_005);
 }
 

@@ -50,7 +50,6 @@ pub(crate) fn returns_zero() -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Id of a program, from its descriptor.
 pub(crate) fn id(program: &OwnedFd) -> u32 {
     let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
     let text = std::fs::read_to_string(path).unwrap();

@@ -99,7 +99,7 @@ fn mappings_have_build_ids() {
     go(&mut child);
     assert!(child.wait().unwrap().success());
     let found = seen(&mut sampler);
-    // The kernel has build-ids only of readable files; anonymous memory has at most inodes.
+    // Only readable files have build-ids; anonymous memory has at most inodes.
     assert!(found.by_build_id > 0, "{found:?}");
 }
 
@@ -108,7 +108,6 @@ fn mappings_of_data_are_recorded() {
     needs!(PerfEvents);
     let event = dummy().mmap(true).mmap_data(true);
     let mut sampler = Sampler::open(&event, 64 << 10).unwrap();
-    // Larger than any free block of an allocator.
     let length = 64 << 20;
     let memory: Vec<u8> = std::hint::black_box(vec![0; length]);
     let address = memory.as_ptr() as u64;
@@ -177,7 +176,7 @@ fn threads_inherit_and_children_do_not() {
     std::thread::scope(|scope| scope.spawn(|| call_getppid(11)).join().unwrap());
     let counts = || (all.read().unwrap().value, threads.read().unwrap().value);
     assert_eq!(counts(), (11, 11));
-    // A shell calls getppid at its start.
+    // The shell calls getppid at its start.
     let script = "echo $PPID";
     let output = Command::new("sh").args(["-c", script]).output().unwrap();
     assert!(output.status.success());

@@ -20,7 +20,6 @@ fn sampled(word: &Word) -> Builder {
     word.event().period(1).sample(fields)
 }
 
-/// Event number and ADDR of the next sample.
 #[track_caller]
 fn next_address(sampler: &mut Sampler) -> Option<(usize, u64)> {
     match sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -54,7 +53,7 @@ fn a_ring_is_consumed_over_its_end() {
     needs!(PerfEvents);
     let word = Word::new();
     let mut sampler = Sampler::open(&sampled(&word).disabled(false), 4096).unwrap();
-    // 4,096 bytes hold 102 samples of 40.
+    // 102 samples of 40 bytes fit.
     for _ in 0..30 {
         word.write(50);
         let mut found = 0;
@@ -152,7 +151,6 @@ fn what_came_without_a_wake_up_is_found_when_the_time_is_over() {
     assert!(matches!(next, Next::Record(_)), "{next:?}");
 }
 
-/// Event on a word of another program.
 fn foreign(writers: &Writers) -> Builder {
     let breakpoint = Breakpoint {
         address: writers.address,
@@ -228,11 +226,10 @@ fn times_are_those_of_the_clock_that_was_chosen() {
         (Clock::MONOTONIC, ClockId::Monotonic),
         (Clock::MONOTONIC_RAW, ClockId::MonotonicRaw),
         (Clock::BOOTTIME, ClockId::Boottime),
-        // International atomic time is some seconds ahead.
         (Clock::TAI, ClockId::Realtime),
         (Clock::REALTIME, ClockId::Realtime),
     ] {
-        // Breakpoints may interrupt any code, and accept only the first two clocks.
+        // Breakpoints accept only the first two clocks.
         let event = Builder::software(Software::PAGE_FAULTS)
             .exclude_kernel(true)
             .period(1)
@@ -244,7 +241,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             let now = clock_gettime(id);
             now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
         };
-        // Larger than any free block of an allocator, so no page is mapped yet.
+        // No page of a block of this size is mapped yet.
         let mut memory = vec![0_u8; 64 << 20];
         let before = now();
         memory[32 << 20] = std::hint::black_box(1);
@@ -259,7 +256,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             }
         }
         let time = time.expect("a page fault");
-        // Settable clocks may be set meanwhile; the others only grow.
+        // Settable clocks may be set meanwhile.
         match clock {
             Clock::REALTIME | Clock::TAI => assert!(time.abs_diff(before) < 3_600_000_000_000),
             _ => assert!((before..=after).contains(&time), "{clock:?}"),

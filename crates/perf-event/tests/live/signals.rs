@@ -30,7 +30,7 @@ fn each_overflow_is_a_signal_until_the_last_hangs_up() {
         let mut codes: Vec<OverflowCode> = Vec::new();
         while codes.last() != Some(&OverflowCode::HUP) {
             word.write(1);
-            // Signals come from an interrupt, possibly later.
+            // Possibly later, from an interrupt.
             let overflow = signals.wait(Some(PATIENCE)).unwrap().expect("an overflow");
             assert_eq!(overflow.fd, event.as_fd().as_raw_fd());
             assert_eq!(overflow.signal, signals.signal());
@@ -57,7 +57,6 @@ fn a_receiver_leaves_no_signal_behind() {
         signals.watch(&event).unwrap();
         word.write(10);
         drop(signals);
-        // SIGIO would end this process.
         word.write(10);
         let mut signals = OverflowSignals::realtime(5).unwrap();
         signals.watch(&event).unwrap();
@@ -87,7 +86,6 @@ fn a_listener_takes_the_samples_of_its_caller() {
         assert_eq!(sample.addr(), Some(address));
         found += 1;
     }
-    // The ring buffer holds all of them, whenever the listener runs.
     assert_eq!((found, samples.dropped()), (700, 0));
     assert!(samples.overflows() >= 1, "it was told by a signal");
     assert_eq!(samples.hang_ups(), 0);
@@ -102,6 +100,5 @@ fn a_listener_keeps_no_more_than_it_may() {
     word.write(100);
     let samples = sampler.finish().unwrap();
     assert_eq!((samples.records().count(), samples.dropped()), (10, 90));
-    // Dropping it unfinished also ends the listener.
     drop(SignalSampler::open(&sampled(&word), 64 << 10, 160).unwrap());
 }

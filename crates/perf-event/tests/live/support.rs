@@ -27,7 +27,6 @@ impl Word {
         }
     }
 
-    /// Breakpoint on writes of the word by this thread.
     pub(crate) fn breakpoint(&self) -> Breakpoint {
         Breakpoint::writes_to(&self.0)
     }
@@ -64,7 +63,6 @@ pub(crate) fn tracepoint(name: &str) -> Option<u64> {
     id
 }
 
-/// Event on calls of getppid(2) by this thread.
 #[track_caller]
 pub(crate) fn getppid() -> Option<Builder> {
     if !has(Need::Kernel) {
@@ -75,7 +73,6 @@ pub(crate) fn getppid() -> Option<Builder> {
     )?))
 }
 
-/// Calls getppid(2) `times` times.
 pub(crate) fn call_getppid(times: usize) {
     for _ in 0..times {
         std::hint::black_box(rustix::process::getppid());

@@ -64,7 +64,6 @@ fn children_inherit_an_event() {
     assert_eq!(left, 1000, "RESET leaves what ended children counted");
 }
 
-/// Breakpoint on a word of another program.
 fn foreign(writers: &Writers) -> Builder {
     let breakpoint = Breakpoint {
         address: writers.address,
@@ -90,7 +89,6 @@ fn a_process_is_counted_with_all_threads() {
     assert_eq!(all.read().unwrap().value, Writers::WRITES);
     assert_eq!(first.read().unwrap().value, 234, "one thread alone");
     all.disable().unwrap();
-    // The count outlives the process.
     writers.end();
     assert_eq!(all.read().unwrap().value, Writers::WRITES);
     let gone = ProcessCounter::open(pid, &Builder::software(Software::DUMMY)).unwrap_err();
@@ -156,7 +154,7 @@ fn a_control_group_is_counted() {
 fn a_thread_is_counted_on_one_cpu() {
     needs!(PerfEvents);
     let word = Word::new();
-    // On a separate thread, because it is bound to a CPU.
+    // A separate thread, because it is bound to a CPU.
     std::thread::scope(|scope| {
         let bound = scope.spawn(|| {
             let allowed = rustix::thread::sched_getaffinity(None).unwrap();

@@ -42,7 +42,6 @@ fn a_write_traps_with_the_data_of_its_event() {
     }
     assert_eq!(traps.missed(), 0);
     assert!(traps.take().is_empty());
-    // Traps beyond the limit are dropped.
     one.write(1500);
     let kept = traps.take().len() as u64;
     assert!(kept < 1500);

@@ -47,7 +47,7 @@ impl FeatureSections {
         self.encode(Feature::BUILD_ID, |out| {
             let endian = out.endian();
             for entry in entries {
-                // perf skips by the header's size. It never used this type.
+                // perf never used this type.
                 put_build_id(&mut out.bytes, RecordType(0), entry, endian);
             }
         });
@@ -70,7 +70,7 @@ pub(crate) fn put_build_id(
         out.extend(endian.put_u32(entry.pid as u32));
         out.extend(id);
         out.extend_from_slice(&entry.path);
-        // perf's reader expects padding of the path to a multiple of 64.
+        // perf's reader expects padding to a multiple of 64.
         let padded = (entry.path.len() + 1).next_multiple_of(64);
         out.extend(std::iter::repeat_n(0, padded - entry.path.len()));
     })

@@ -44,7 +44,7 @@ impl FeatureSections {
         let mut section = self.decoder(Feature::CPU_DOMAIN_INFO)?;
         let (schedstat_version, max_domains) = (section.u32()?, section.u32()?);
         let mut cpus = Vec::new();
-        // Fewer bytes than an entry are padding.
+        // Padding.
         while section.left() >= 8 {
             cpus.push(DomainsOfCpu {
                 cpu: section.u32()?,

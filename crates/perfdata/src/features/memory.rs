@@ -48,7 +48,6 @@ impl FeatureSections {
     /// CPU caches.
     pub fn caches(&self) -> Option<Vec<Cache>> {
         let mut section = self.decoder(Feature::CACHE)?;
-        // Version 1 is the only one.
         if section.u32()? != 1 {
             return None;
         }
@@ -86,7 +85,7 @@ impl FeatureSections {
         let (version, block_size, count) = (section.u64()?, section.u64()?, section.u64()?);
         let nodes = section.items(count, 24, |section| {
             let node = section.u64()?;
-            // The number of bits occurs twice: for the node, and for the bitmap.
+            // For the node, and for the bitmap.
             let _bits = section.u64()?;
             let bits = section.u64()?;
             let bitmap = section.items(bits.div_ceil(64), 8, Decoder::u64)?;

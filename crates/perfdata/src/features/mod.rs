@@ -195,7 +195,6 @@ mod tests {
         }
     }
 
-    /// Calls every accessor.
     fn read_all(f: &FeatureSections) {
         f.command_line();
         f.cpu_counts();

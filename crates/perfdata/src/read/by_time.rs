@@ -273,8 +273,7 @@ impl<'a> RecordsByTime<'a> {
     }
 
     fn release(&mut self, up_to: u64) {
-        // The sort is stable, so equal times stay in file order. It is fast, because the input
-        // consists of sorted runs.
+        // Stable: equal times stay in file order. Fast, because the input consists of sorted runs.
         self.waiting.sort_by_key(|position| position.time);
         let count = (self.waiting).partition_point(|position| position.time <= up_to);
         self.released.extend(self.waiting.drain(..count));

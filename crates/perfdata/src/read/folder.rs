@@ -41,10 +41,10 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
     }
     let mut files = Vec::new();
     for name in numbers.into_iter().map(file_name) {
-        // Only regular files, because a link may lead anywhere.
+        // A link may lead anywhere.
         match Contents::open_no_link(&folder.join(&name)) {
             Ok(contents) => files.push((name, contents)),
-            // A thread without records leaves an empty file.
+            // A thread without records.
             Err(Error::Empty { .. }) => {}
             Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }

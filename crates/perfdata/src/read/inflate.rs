@@ -43,12 +43,10 @@ impl<'a> Inflate<'a> {
         })
     }
 
-    /// Continues with the next compressed record's bytes.
     pub(crate) fn go_on(&mut self, input: &'a [u8], offset: u64) {
         (self.input, self.offset) = (input, offset);
     }
 
-    /// Returns the number of bytes of a partial record.
     pub(crate) fn left_over(&self) -> usize {
         self.carried
     }

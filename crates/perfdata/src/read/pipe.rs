@@ -115,8 +115,7 @@ pub(crate) fn name_events(
         .filter_map(|(i, event)| Some((*event.ids.first()?, i)))
         .collect();
     by_id.sort_unstable();
-    // Their numbers are `config` without the type. They are usable by position, or if they are
-    // unique.
+    // `config` without the type: usable by position, or if unique.
     let in_place = event_types.len() == attrs.len();
     let list = (attrs.into_iter().enumerate())
         .map(|(i, (attr, ids))| {

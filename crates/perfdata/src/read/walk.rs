@@ -80,7 +80,7 @@ impl<'a> Walk<'a> {
                 return;
             };
             let size = usize::from(header.size);
-            // Numbers below 64 are the kernel's (perf_event.h).
+            // The kernel's (perf_event.h).
             let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
             if !is_kernels || size < Header::SIZE || size > rest.len() {
                 return;
@@ -145,8 +145,7 @@ impl<'a> Iterator for Walk<'a> {
         };
         let mut size = usize::from(header.size);
         let mut misc = header.misc;
-        // simpleperf's own records have 32-bit sizes, with the upper half in `misc` (its
-        // `record.h`).
+        // simpleperf's sizes have 32 bits, with the upper half in `misc` (its `record.h`).
         if header.kind.is_simpleperf() {
             size |= usize::from(misc.0) << 16;
             misc = Misc(0);
@@ -273,7 +272,6 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         walk.skip_samples(|misc| misc.0 < 2);
         assert_eq!(walk.consumed(), 64);
-        // The iterator itself handles truncated samples and other records.
         let mut walk = Walk::new(&bytes[..100], 0, Endian::Little);
         walk.skip_samples(|_| true);
         assert_eq!((walk.consumed(), walk.damage()), (96, None));
@@ -339,7 +337,7 @@ mod tests {
             .map(|w| (w.record.kind, w.payload.len()))
             .collect();
         assert_eq!(kinds, [(RecordType::AUXTRACE, 16), (RecordType::COMM, 0)]);
-        // A payload longer than the file.
+        // Longer than the file.
         bytes[8..16].fill(0xff);
         let mut walk = Walk::new(&bytes, 0, Endian::Big);
         assert!(walk.next().is_none() && walk.damage().is_some());

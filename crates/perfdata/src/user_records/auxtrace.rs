@@ -60,7 +60,6 @@ impl AuxtraceInfo {
     pub fn encode(&self, endian: Endian, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_record(out, RecordType::AUXTRACE_INFO, Misc(0), endian, |out| {
             out.extend(endian.put_u32(self.kind));
-            // Padding.
             out.extend(endian.put_u32(0));
             out.extend(self.settings.iter().flat_map(|word| endian.put_u64(*word)));
         })
@@ -88,7 +87,6 @@ impl Auxtrace {
             let cpu_and_thread = [self.tid as u32, self.cpu as u32];
             out.extend(endian.put_u32(self.index));
             out.extend(cpu_and_thread.into_iter().flat_map(|id| endian.put_u32(id)));
-            // `reserved__`.
             out.extend(endian.put_u32(0));
         })?;
         out.extend_from_slice(trace);

@@ -55,7 +55,7 @@ impl CpuSet {
                 .map(|i| u16_at(4 + 2 * i).map(|cpu| i32::from(cpu.cast_signed())))
                 .collect::<Option<_>>()
                 .map(CpuSet::List),
-            // Mask of words. Their length and alignment depend on the recorder's `unsigned long`.
+            // Length and alignment depend on the recorder's `unsigned long`.
             1 => {
                 let (words, word_len) = (u16_at(2)?, u16_at(4)?);
                 let word_at = |i| match word_len {

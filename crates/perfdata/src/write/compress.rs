@@ -43,7 +43,6 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Creates a compressor if the options require one.
     pub(crate) fn for_options(options: &WriteOptions) -> io::Result<Option<Compressor>> {
         let Some(level) = options.compression else {
             return Ok(None);
@@ -66,12 +65,10 @@ impl Compressor {
         self.pending.len() >= TOGETHER
     }
 
-    /// Compresses the buffered records into COMPRESSED records.
     pub(crate) fn compress_pushed(&mut self) -> io::Result<&[u8]> {
         self.out.clear();
         let pending = std::mem::take(&mut self.pending);
         let result = pending.chunks(TOGETHER).try_for_each(|c| self.compress(c));
-        // Reuses the buffer.
         self.pending = pending;
         self.pending.clear();
         result?;
@@ -108,7 +105,6 @@ impl Compressor {
         Ok(())
     }
 
-    /// Returns the COMPRESSED section.
     pub(crate) fn description(&self) -> Compression {
         Compression {
             version: 1,

@@ -153,8 +153,8 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
     }
 
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
-        // From here on, the header has the data length but no sections. After a crash below,
-        // readers do not mistake a section for records.
+        // From here on, the header has the data length but no sections. After a crash, readers do
+        // not mistake a section for records.
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
         let mut at = self.data_start + self.data_len + 16 * features.len() as u64;

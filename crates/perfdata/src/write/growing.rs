@@ -160,7 +160,7 @@ impl<W: Storage> GrowingWriter<W> {
         let data_len = data_end - self.data_start;
         let named = table.iter().map(|(feature, ..)| *feature);
         let header = self.header.header(self.data_start, data_len, named);
-        // One write ends the data before the table, and publishes the sections.
+        // Ends the data before the table, and publishes the sections in one write.
         self.put_at(0, &header)?;
         self.put_gap(self.end, Header::SIZE as u64)
     }
@@ -188,7 +188,6 @@ impl<W: Storage> GrowingWriter<W> {
         result
     }
 
-    /// Compresses and places the pending records.
     fn gather(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
             self.pending
@@ -205,7 +204,6 @@ impl<W: Storage> GrowingWriter<W> {
             self.append(piece)?;
             rest = behind;
         }
-        // Reuses the buffer.
         pending.clear();
         self.pending = pending;
         Ok(())
@@ -215,7 +213,7 @@ impl<W: Storage> GrowingWriter<W> {
     fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
         let begin = self.end;
-        // Compressed records have any length. A short gap pads them to a multiple of eight.
+        // A short gap pads compressed records to a multiple of eight.
         let ragged = begin + piece.len() as u64;
         let end = match ragged % 8 {
             0 => ragged,
@@ -241,7 +239,6 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(())
     }
 
-    /// Ensures that gaps exist after `end`.
     fn reserve(&mut self, end: u64) -> io::Result<()> {
         while end + Header::SIZE as u64 > self.limit - LAST_GAP {
             self.extend()?;
@@ -327,7 +324,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
-        // Table and sections go into a gap. Only its header becomes data.
+        // Only the header of this gap becomes data.
         let data_end = self.end + Header::SIZE as u64;
         let room = self.end + LONGEST_GAP;
         self.reserve(room)?;
@@ -419,7 +416,7 @@ fn piece(records: &[u8], endian: Endian) -> usize {
         len = more;
     }
     match len {
-        // Not records: place all at once.
+        // Not records.
         0 => records.len(),
         len => len,
     }

@@ -101,7 +101,6 @@ impl HeaderBlock {
     }
 }
 
-/// Returns the size in bytes of the longest attr.
 pub(crate) fn attr_size(events: &[EventDescription]) -> usize {
     (events.iter())
         .map(|e| e.attr.needed_size())

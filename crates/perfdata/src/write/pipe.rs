@@ -132,8 +132,8 @@ impl<W: Write> PipeWriter<W> {
                 Feature(number) => {
                     let put = |out: &mut Vec<u8>| {
                         out.extend(endian.put_u64(u64::from(number)));
-                        // No padding: perf 6.1 takes bytes after a CPU_TOPOLOGY for dies, and
-                        // refuses the stream.
+                        // perf 6.1 takes bytes after a CPU_TOPOLOGY for dies, and refuses the
+                        // stream.
                         out.extend_from_slice(bytes);
                     };
                     let kind = RecordType::HEADER_FEATURE;
@@ -225,7 +225,6 @@ impl<W: Write> RecordWriter for PipeWriter<W> {
     }
 }
 
-/// Appends a long section in pieces.
 fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     for piece in bytes.chunks(PIECE) {
         put_record(out, RecordType::HEADER_EVENT_TYPE, Misc(0), endian, |out| {

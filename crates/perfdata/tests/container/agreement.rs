@@ -78,7 +78,6 @@ fn ours(data: &PerfData) -> Reading {
     )
 }
 
-/// Record types that it hides.
 fn hidden(kind: u32) -> bool {
     [64, 65, 66, 67, 68, 80, 81, 83].contains(&kind)
 }

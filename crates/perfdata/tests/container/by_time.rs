@@ -15,7 +15,6 @@ use crate::perf::perf;
 /// Identifies a record: time, CPU, and number among the CPU's records.
 type Name = (u64, u64, u64);
 
-/// Ends a round.
 fn end_round(out: &mut Vec<u8>) {
     let kind = RecordType::FINISHED_ROUND;
     put_record(out, kind, Misc(0), Endian::NATIVE, |_| ()).unwrap();
@@ -80,7 +79,7 @@ fn recorded(cpus: &[Vec<u64>], reads: &[u64]) -> (Vec<u8>, Vec<Name>) {
 }
 
 fn sorted_times() -> impl Strategy<Value = Vec<u64>> {
-    // Few distinct times, so that many are equal.
+    // Many are equal.
     prop::collection::vec(1..400u64, 0..60).prop_map(|mut times| {
         times.sort_unstable();
         times
@@ -98,7 +97,7 @@ proptest! {
         let (records, mut names) = recorded(&cpus, &reads);
         let options = if compress { made::compressed() } else { WriteOptions::default() };
         let (found, late, _) = in_order(&file(&records, options));
-        // The sort is stable: equal times stay in file order.
+        // Stable: equal times stay in file order.
         names.sort_by_key(|name| name.0);
         prop_assert_eq!(found, names);
         prop_assert_eq!(late, 0);
@@ -128,7 +127,7 @@ proptest! {
             end_round(&mut records);
         }
         let (mut found, late, _) = in_order(&file(&records, WriteOptions::default()));
-        // Each step back in time results from a late record.
+        // A late record causes each step back.
         let steps_back = found.windows(2).filter(|two| two[0].0 > two[1].0).count() as u64;
         prop_assert!(steps_back <= late, "{steps_back} steps back, {late} late");
         found.sort_unstable();
@@ -257,7 +256,7 @@ fn records_come_in_the_order_in_which_perf_script_shows_them() {
     needs!(Perf, PerfEvents);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");
-    // Long enough for several rounds on several CPUs; small buffers cause more rounds.
+    // Several rounds on several CPUs; small buffers cause more rounds.
     let busy = "for i in 1 2 3 4; do (for j in 1 2 3 4 5 6 7 8; do ls -lR /usr/include; done) & done; wait";
     let mut command = Command::new("perf");
     command.args(["record", "-q", "-e", "cpu-clock", "-F", "4999", "-m", "8"]);

@@ -42,7 +42,7 @@ fn record_counts_are_those_of_the_index() {
     for line in lines {
         let fields: Vec<&str> = line.split('\t').collect();
         let Ok(data) = PerfData::open(&corpus.join(fields[file])) else {
-            // Every file that perf can read must be readable.
+            // perf must not read it either.
             assert_eq!(fields[perf_count], "0", "{line}");
             continue;
         };
@@ -51,9 +51,8 @@ fn record_counts_are_those_of_the_index() {
             .filter_map(|one| one.rsplit_once(':'))
             .map(|(name, count)| (number(name), count.parse().unwrap()))
             .collect();
-        // The index counts compressed records as stored in the file. In one file, it mistakes 2,800
-        // bytes of records for tracepoint formats: simpleperf stores them in the record, not after
-        // it.
+        // The index counts compressed records as stored. In one file, it mistakes 2,800 bytes of
+        // records for tracepoint formats: simpleperf stores them in the record, not after it.
         if fields[file].ends_with("perf_sched_stat_runtime.data") {
             let right = BTreeMap::from([(1, 11651), (3, 1957), (7, 1399), (9, 2430), (66, 1)]);
             assert_eq!(counts, right);
@@ -65,10 +64,10 @@ fn record_counts_are_those_of_the_index() {
                 assert!(counts.get(kind) >= Some(count), "{}: {kind}", fields[file]);
             }
         }
-        // perf derives further samples from AUX traces; otherwise it shows each sample.
+        // perf derives further samples from AUX traces.
         if fields[perf_rc] == "0" && fields[perf_count] != "0" && !fields[file].contains("_pt") {
             let mut samples = counts.get(&9).copied().unwrap_or(0);
-            // perf shows a sample with a group read once for each member.
+            // perf shows a group read once for each member.
             let first = &data.events().list()[0].attr;
             if first.read_format.contains(rprof_records::ReadFormat::GROUP)
                 && first.sample_type.contains(rprof_records::SampleType::READ)

@@ -31,7 +31,7 @@ fn truncated_at_every_byte() {
             }
         }
         assert_eq!(last, all);
-        // Compressed records appear together, others one by one.
+        // Compressed records appear together.
         let compressed = made::read(&whole).unwrap().features().compression();
         let least = if compressed.is_some() { 1 } else { all };
         assert!(steps >= least, "{all} records in {steps} steps");
@@ -106,7 +106,7 @@ fn sections_may_overlap() {
 
 #[test]
 fn events_that_share_a_giant_list_of_ids_do_not_multiply_it() {
-    // 5,000 attrs, each with the whole file as its ids.
+    // Each attr has the whole file as its ids.
     let (count, stride) = (5000u64, 80u64);
     let mut bytes = made::file(0, WriteOptions::default())[..104].to_vec();
     let end = 104 + count * stride;
@@ -181,7 +181,6 @@ fn a_stream_that_ends_within_a_record_says_so() {
         for missing in [1, 9] {
             let cut = &whole[..whole.len() - missing];
             let found = damage(cut).expect("the last record is not whole");
-            // At the start of a record near the end.
             let offset = found.offset as usize;
             assert!(
                 offset < cut.len() && whole.len() - offset < 1 << 16,

@@ -80,7 +80,7 @@ fn a_link_is_not_followed() {
     let data = PerfData::open(dir.path()).unwrap();
     assert_eq!(made::counts(&data)[&9], 6);
     assert!(data.warnings()[0].contains("symbolic link"));
-    // The same applies to the file with the header.
+    // Also for the file with the header.
     fs::rename(dir.path().join("data"), dir.path().join("away")).unwrap();
     std::os::unix::fs::symlink("away", dir.path().join("data")).unwrap();
     let error = PerfData::open(dir.path()).unwrap_err();

@@ -116,7 +116,7 @@ fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, 
         features.insert(Feature::RPROF_FILES, vec![7; 300_000]);
     }
     writer.finish(features).unwrap();
-    // With embedded files, the note about completion is written last.
+    // The note about completion is written last.
     let done = match options.compression {
         Some(_) => Some(so_far() - 1),
         None => (writes.borrow().iter()).rposition(|(at, _)| *at == 0),
@@ -125,7 +125,7 @@ fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, 
     let mut finished = false;
     for (n, (at, bytes)) in writes.borrow().iter().enumerate() {
         let kept = 7 * checkpoints.iter().filter(|end| **end <= n).count() as u64;
-        // A write within a page, such as the header's, is atomic.
+        // A write within a page is atomic.
         if n > begun && bytes.len() > 104 {
             let mut half = file.clone();
             apply(&mut half, *at, &bytes[..bytes.len() / 2]);
@@ -162,8 +162,8 @@ fn killed_between_any_two_writes_it_is_whole() {
     for options in [WriteOptions::default(), made::compressed()] {
         each_state(options, 60, |n, state| {
             let data = made::read(state.bytes).unwrap();
-            // Between two writes, when gaps are added and at the end, the last gap exceeds the
-            // file, with nothing after it.
+            // When gaps are added and at the end, the last gap exceeds the file, with nothing after
+            // it.
             let damage = made::damage(&data).map(|damage| damage.what);
             if let Some(what) = damage {
                 assert!(
@@ -211,7 +211,7 @@ fn perf_reads_what_a_kill_leaves() {
                 return;
             }
             let data = made::read(state.bytes).unwrap();
-            // The same moment between two writes of eight bytes as in the test above.
+            // As above, between two writes of eight bytes.
             if made::damage(&data).is_some() {
                 return;
             }

@@ -31,7 +31,6 @@ pub(crate) fn events() -> Vec<EventDescription> {
         .to_vec()
 }
 
-/// A sample of one of the events.
 pub(crate) fn sample(out: &mut Vec<u8>, id: u64, time: u64, endian: Endian) {
     put_record(out, RecordType::SAMPLE, Misc::USER, endian, |out| {
         out.extend([id, 0x1000 + time].map(|v| endian.put_u64(v)).concat());
@@ -47,7 +46,7 @@ pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     put_record(&mut out, RecordType::COMM, Misc(0), endian, |out| {
         out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
         out.extend(b"worker\0\0");
-        // The trailer: thread, time, id.
+        // Thread, time, id.
         out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
         out.extend([1, 100].map(|v| endian.put_u64(v)).concat());
     })
@@ -66,7 +65,6 @@ pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     out
 }
 
-/// Returns a few features.
 pub(crate) fn features(endian: Endian) -> FeatureSections {
     let mut f = FeatureSections::new(endian);
     f.insert_string(Feature::HOSTNAME, "somewhere");
@@ -77,7 +75,6 @@ pub(crate) fn features(endian: Endian) -> FeatureSections {
     f
 }
 
-/// Returns a complete file.
 pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = FileWriter::create_with(&mut bytes, events(), options).unwrap();
@@ -88,7 +85,6 @@ pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Returns a complete stream.
 pub(crate) fn stream(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
     let features = features(options.endian);
@@ -135,7 +131,6 @@ pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     counts
 }
 
-/// Returns the first damage of a recording's data.
 pub(crate) fn damage(data: &PerfData) -> Option<Damage> {
     data.blocks().find_map(Result::err)
 }

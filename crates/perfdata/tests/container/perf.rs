@@ -47,7 +47,7 @@ fn every_form_is_read_without_complaint() {
         );
         assert_eq!(complaints, "", "{name}");
         let (out, complaints) = perf(&["evlist", "-i", file], None).unwrap();
-        // For a stream, evlist ignores the names and derives its own: "cpu-clock:HG".
+        // For a stream, evlist derives its own names: "cpu-clock:HG".
         let names: Vec<&str> = out.lines().filter_map(|l| l.split(':').next()).collect();
         assert_eq!(
             (&names[..], &complaints[..]),
@@ -154,7 +154,7 @@ fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
         memory.into_iter().collect(),
     );
     let topology = f.cpu_topology().unwrap_or_default();
-    // The terms of perf 4.14, and of later versions.
+    // Terms of perf 4.14, and of later versions.
     let sockets = [lines("# sibling cores   : "), lines("# sibling sockets : ")].concat();
     same("sockets", sockets, topology.sockets);
     same("cores", lines("# sibling threads : "), topology.cores);
@@ -278,7 +278,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
     let data = PerfData::open(&path).unwrap();
     let compared = compare_features(&data, &printed, "this machine");
     assert!(compared > 10, "{compared}: {printed}");
-    // evlist shows GROUP_DESC, which the header's output lacks.
+    // The header's output lacks GROUP_DESC.
     let (shown, _) = perf(&["evlist", "-g", "-i", file], None).unwrap();
     let groups = data.features().event_groups().unwrap();
     assert_eq!(
@@ -286,7 +286,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
         (1, 0, 2)
     );
     assert!(shown.starts_with("{cpu-clock"), "{shown}");
-    // CMDLINE, without the `perf` that perf prepends.
+    // Without the `perf` that perf prepends.
     let line = data.features().command_line().unwrap();
     assert!(
         printed.contains(&format!("# cmdline : {} ", line.join(" "))),

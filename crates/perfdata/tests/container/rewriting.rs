@@ -11,7 +11,6 @@ use rprof_records::{Attr, Endian, Misc, RecordType, SampleType, put_record};
 
 use crate::made;
 
-/// Events in the file.
 fn events(data: &PerfData) -> Vec<(Attr, String, Vec<u64>)> {
     (data.events().list().iter())
         .map(|e| (e.attr.clone(), e.name.clone(), e.ids.clone()))
@@ -50,7 +49,7 @@ fn check(data: &PerfData) {
         let mut bytes = Vec::new();
         let left_out = match rewrite_pipe(data, &mut bytes, compression) {
             Ok(written) => written.left_out,
-            // The event has more ids than a record can hold.
+            // More ids than a record can hold.
             Err(e) => {
                 assert_eq!(e.kind(), std::io::ErrorKind::InvalidInput);
                 continue;
@@ -206,7 +205,6 @@ proptest! {
         sections in prop::collection::btree_map(3..32u32, prop::collection::vec(any::<u8>(), 1..200), 0..8),
         compress in any::<bool>(),
     ) {
-        // Ids must be unique.
         for (i, id) in events.iter_mut().flat_map(|e| &mut e.ids).enumerate() {
             *id = (*id << 8) | i as u64;
         }

@@ -16,7 +16,6 @@ fn compressed_records_survive_a_kill_at_any_byte() {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer =
         FileWriter::create_with(&mut bytes, made::events(), made::compressed()).unwrap();
-    // End of the file after each round.
     let mut ends = Vec::new();
     for _ in 0..4 {
         writer
@@ -77,7 +76,6 @@ fn killed_while_finishing_leaves_all_records_and_nothing_else() {
             .and_then(|()| writer.checkpoint());
         let checkpointed = written.is_ok();
         if written.is_err() {
-            // After a failure, further calls fail too.
             assert!(writer.write_records(&records).is_err());
         }
         match writer.finish(made::features(Endian::NATIVE)) {

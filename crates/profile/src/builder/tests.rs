@@ -139,7 +139,6 @@ fn sums_beyond_64_bits_stay_at_the_most() {
     assert_eq!((profile.events[0].samples, profile.events[0].weight), most);
     let row = TopFunctions::of(&profile, 0, WeighBy::Samples, Keys::FUNCTIONS).rows[0];
     assert_eq!((row.total_samples, row.total_weight), most);
-    // Two frames per sample.
     assert_eq!((profile.quality.frames, profile.quality.named), most);
 }
 

@@ -133,7 +133,6 @@ pub fn calibrate(
     })
 }
 
-/// Moves `count` random items to the front.
 fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
     for at in 0..count {
         let other = at + dice.below(deck.len() - at);
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn runs_of_two_programs_are_no_equal_runs() {
-        // The later half takes four times as much: splits by halves raise alarms.
+        // The later half takes four times as much.
         let profiles = runs(&[1000, 1003, 998, 4000, 4010, 3990]);
         let found = calibrate(&profiles, 3, 200, &CompareOptions::default()).unwrap();
         assert!(found.alarms > 0 && found.alarms < 200, "{}", found.alarms);

@@ -198,7 +198,6 @@ fn without_version(name: &str) -> &str {
 
 fn without_clones(mut name: &str) -> &str {
     loop {
-        // C++ demanglers: `f(int) [clone .cold]`.
         if let Some((before, _)) = name
             .strip_suffix(']')
             .and_then(|n| n.rsplit_once(" [clone "))

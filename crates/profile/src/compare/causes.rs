@@ -17,7 +17,6 @@ const LIMIT: f64 = 0.75;
 /// Maximum ratio of a caller's logarithmic change to its callee's, if explained.
 const STANDS_OUT: f64 = 1.5;
 
-/// Fills [`FunctionDiff::explained_by`] for changed and moved functions.
 pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     attribute_of(sides, diff, Verdict::is_change);
     attribute_of(sides, diff, |verdict| verdict == Verdict::Moved);
@@ -81,7 +80,7 @@ impl Below {
                     let weight = run.weight(entry) as f64 * scale;
                     let mut above = None;
                     seen.clear();
-                    // A recursive function counts at its outermost frame.
+                    // Recursion counts at the outermost frame.
                     for row in run.stack(entry) {
                         if !is_changed[row as usize] || !seen.insert(row) {
                             continue;

@@ -55,7 +55,6 @@ impl Enclosing {
         enclosing
     }
 
-    /// Returns the smallest enclosing function on both sides; `None` without one.
     pub(super) fn nearest(&self, row: usize, functions: &[FunctionDiff]) -> Option<usize> {
         let above = self.by_row.get(&(row as u32))?;
         let size = |row: usize| functions[row].total.old + functions[row].total.new;

@@ -23,7 +23,6 @@ const SAME: f64 = 1e-9;
 
 /// Power of a visible change.
 const POWER: f64 = 0.8;
-/// Adds the expected sampling noise to a quantity.
 pub(super) fn measured(quantity: &Quantity, resolution: f64) -> Measured<'_> {
     Measured {
         base: &quantity.amounts[0],
@@ -121,7 +120,6 @@ impl Family<'_> {
         tested: &mut [Tested],
     ) -> Result<(), CompareError> {
         let is_found = |tested: &Tested| matches!(tested, Tested::More | Tested::Less);
-        // Given noise needs no test.
         if self.options.noise.is_some() || !tested.iter().any(is_found) {
             return Ok(());
         }
@@ -135,14 +133,12 @@ impl Family<'_> {
         else {
             return Ok(());
         };
-        // With few runs no permutation is rare enough: require the rarest, and distrust accidental
-        // agreement.
+        // With few runs no permutation is rare enough: require the rarest.
         let rarest = 1.0 / rprof_statistics::ways_to_deal(runs_of(quantities[0]), design);
         let most = self.q().max(rarest * (1.0 + SAME));
         let level = (self.options.correction).level_alone(self.q(), tested.len());
         for ((tested, quantity), share) in tested.iter_mut().zip(quantities).zip(shares) {
             let difference = quantity.mean(1) - quantity.mean(0);
-            // Small differences get their own verdict.
             if !is_found(tested) || difference.abs() < self.least {
                 continue;
             }
@@ -162,7 +158,6 @@ impl Family<'_> {
     pub(super) fn of_whole(&self, whole: &Quantity) -> Result<Change, CompareError> {
         let mut change = unjudged(whole);
         if self.options.work == Work::Share {
-            // The whole program's share is always 1.
             change.verdict = Verdict::Unchanged;
             return Ok(change);
         }
@@ -177,8 +172,7 @@ impl Family<'_> {
             false => self.prior,
         };
         let comparison = match speaks_for_itself {
-            // Samples come at a fixed rate of CPU time. So the whole program has no sampling noise,
-            // unlike its functions, but only noise between runs.
+            // Samples come at a fixed rate of CPU time, so the whole program has no sampling noise.
             true => rprof_statistics::compare(
                 &Measured {
                     sampling_variance: 0.0,
@@ -194,7 +188,6 @@ impl Family<'_> {
         let tested = rprof_statistics::judge(&[comparison], level);
         self.fill(&mut change, &comparison, level, whole);
         let tested = tested.first().copied().unwrap_or(Tested::Inconclusive);
-        // The minimum share only applies to functions.
         change.verdict = self.verdict(tested, true);
         Ok(change)
     }
@@ -254,7 +247,6 @@ impl Family<'_> {
     }
 }
 
-/// Number of runs per side.
 fn runs_of(quantity: &Quantity) -> [usize; 2] {
     [0, 1].map(|side| quantity.amounts[side].len())
 }

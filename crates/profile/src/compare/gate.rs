@@ -22,7 +22,6 @@ impl GateRules {
         is_any(&self.allow, row)
     }
 
-    /// Returns true if the function's increase counts.
     fn counts(&self, row: &FunctionDiff) -> bool {
         let is_chosen = self.only.is_empty() || is_any(&self.only, row);
         is_chosen && !self.allows(row)
@@ -48,7 +47,6 @@ impl ProfileDiff {
             return Gate::Inconclusive;
         }
         let has_risen = match self.outcome {
-            // A uniform change names no function.
             Outcome::Uniform => {
                 self.whole.verdict == Verdict::Regressed && !self.is_allowed(&self.whole)
             }
@@ -142,7 +140,6 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns true for a suspected increase of a checked function.
     fn suspects(&self) -> bool {
         let (own, total) = self.rules.scope.parts();
         let may_have_risen =
@@ -153,7 +150,6 @@ impl ProfileDiff {
         })
     }
 
-    /// Returns true if permitted functions explain most of an increase.
     fn is_allowed(&self, change: &Change) -> bool {
         let has_risen =
             |change: &Change| matches!(change.verdict, Verdict::Regressed | Verdict::MayExceed);
@@ -210,11 +206,9 @@ mod tests {
         assert_eq!(with(&[], &[], Scope::Inclusive).1, ["parse"]);
         assert_eq!(with(&["run"], &[], Scope::All).1, ["run"]);
         assert_eq!(with(&[], &[], Scope::Program), (Gate::Regressed, vec![]));
-        // A permitted increase excuses callers and program.
         assert_eq!(with(&[], &["par*"], Scope::All), (Gate::Passed, vec![]));
         assert_eq!(with(&["check"], &[], Scope::Own), (Gate::Passed, vec![]));
         assert_eq!(with(&["parse"], &[], Scope::Own).0, Gate::Regressed);
-        // An increase of another function still fails.
         let rules = GateRules {
             allow: vec!["parse".into()],
             ..GateRules::default()

@@ -15,7 +15,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns whether self and total amounts are in scope.
     pub(super) fn parts(self) -> (bool, bool) {
         match self {
             Scope::All => (true, true),

@@ -105,7 +105,6 @@ fn prior(
     })
 }
 
-/// Returns the whole program's standard deviation between runs.
 fn deviation(whole: &Quantity, resolution: f64, options: &CompareOptions) -> Option<f64> {
     if options.work == Work::Share {
         return None;
@@ -191,7 +190,7 @@ fn outcome(diff: &ProfileDiff, is_uniform: bool) -> Outcome {
         _ if has(Verdict::Moved) => Outcome::Moved,
         // Assumed noise and incomparable sides cannot prove "unchanged".
         _ if !diff.is_certain() => Outcome::Inconclusive,
-        // The whole program's share is always 1: only functions can be inconclusive.
+        // The share is always 1: only functions can be inconclusive.
         _ if diff.work == Work::Share
             && (has(Verdict::Inconclusive) || has(Verdict::MayExceed)) =>
         {

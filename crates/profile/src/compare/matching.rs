@@ -24,7 +24,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Collects the build-ids of objects in all profiles.
     pub(super) fn new<'p>(
         fold_generics: bool,
         profiles: impl Iterator<Item = &'p Profile>,
@@ -66,7 +65,6 @@ impl Names {
             let name = function.name.as_deref().ok();
             let name = name.filter(|_| self.is_of_one_build(function, &objects[object]));
             let function = match function.located {
-                // A located name has no clone suffix.
                 Some(_) => name.map(Into::into),
                 None => name.map(canonical),
             };
@@ -91,7 +89,7 @@ impl Names {
         unite(&mut one_of, is_on, by_name);
         // Renamed objects have made further names equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
-        // Closure numbers change with edits above, closure paths with enclosing functions.
+        // Closure numbers change with edits above, paths with enclosing functions.
         for less in [without_numbers, without_paths_of_closures] {
             let [old, new] = left(&one_of, is_on);
             let key = |number: usize| {
@@ -160,7 +158,6 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     renamed
 }
 
-/// Returns each side's names without counterpart.
 fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
     let mut sides = vec![[false; 2]; one_of.len()];
     for (number, at) in one_of.iter().enumerate() {

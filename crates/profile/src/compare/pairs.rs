@@ -118,7 +118,6 @@ mod tests {
         let all: [u32; 3] = [(Side::Old, 1), (Side::New, 2), (Side::Old, 0)]
             .map(|(side, function)| number(side, function).unwrap());
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
-        // A removed function lies in the renamed object.
         assert_eq!(all.map(|number| matched.object(number)), ["app-new"; 3]);
         assert_eq!(number(Side::Old, 3), None);
         assert_eq!(number(Side::New, 9), None);

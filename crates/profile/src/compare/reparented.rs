@@ -35,7 +35,6 @@ pub(super) struct Growth {
 }
 
 impl SpentBelow {
-    /// Sums the self amounts of wanted rows and below.
     pub(super) fn of(sides: &Sides<'_>, is_wanted: &[bool], noise: Noise) -> SpentBelow {
         let mut by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>> = FxHashMap::default();
         let mut above: Vec<u32> = Vec::new();
@@ -105,12 +104,10 @@ impl SpentBelow {
     }
 }
 
-/// Limits a change to the range between 0 and `moved`.
 fn within(change: f64, moved: f64) -> f64 {
     change.clamp(moved.min(0.0), moved.max(0.0))
 }
 
-/// Returns the bounds of a change in a direction.
 fn ends(change: &Change, direction: f64) -> [f64; 2] {
     match change.interval {
         Some(ratio) if direction > 0.0 => [ratio.low, ratio.high].map(|r| (r - 1.0) * change.old),

@@ -87,7 +87,6 @@ impl Spelled<'_> {
                     };
                     let others = group.iter().filter(|other| self.is_on[1 - side][**other]);
                     for other in others.copied().filter(agrees) {
-                        // The name of all instances represents the row.
                         match self.spelling(number).is_some_and(Spelling::tells) {
                             true => united.join(number, other),
                             false => united.join(other, number),
@@ -174,12 +173,10 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Returns true if any set is one-sided.
     fn has_left(&self) -> bool {
         self.sides.iter().any(|[old, new]| old != new)
     }
 
-    /// Returns true if a name's set is one-sided.
     fn is_left(&self, number: usize) -> bool {
         let [old, new] = self.sides[self.name_of_all(number)];
         old != new
@@ -193,7 +190,6 @@ impl<'a> United<'a> {
         at
     }
 
-    /// Returns a group's names that only this side has.
     fn left_of(&self, side: usize, group: &[usize]) -> Vec<usize> {
         let is_left = |number: &usize| {
             self.is_on[side][*number] && !self.sides[self.name_of_all(*number)][1 - side]

@@ -122,7 +122,6 @@ impl Change {
         (self.old > 0.0 && self.new > 0.0).then(|| self.new / self.old - 1.0)
     }
 
-    /// Returns true for a possible but uncertain increase beyond the threshold.
     pub(super) fn may_exceed(&self, threshold: f64) -> bool {
         let is_open = matches!(self.verdict, Verdict::MayExceed | Verdict::Inconclusive);
         is_open && self.highest() > 1.0 + threshold
@@ -190,7 +189,6 @@ impl Verdict {
         Verdict::TooSmall,
     ];
 
-    /// Returns true for a certain or suspected change.
     pub(super) fn is_change(self) -> bool {
         self.is_marked() && self != Verdict::Moved
     }

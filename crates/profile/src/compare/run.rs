@@ -87,7 +87,6 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Iterates over a stack's rows, root first.
     pub(super) fn stack(&self, entry: &AggregatedStack) -> impl Iterator<Item = u32> + '_ {
         (self.profile.frames(entry.stack))
             .map(|id| self.profile.frame(id))
@@ -106,7 +105,7 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
-        // Last entry counted by each row, so recursion counts once.
+        // Recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

@@ -124,7 +124,6 @@ impl Changes<'_> {
         self.part.of(&self.diff.functions[row]).difference()
     }
 
-    /// Judges a change by context; `None` if it counts.
     fn shift(&self, row: usize) -> Option<Shift> {
         // Shares sum up to 1: the whole program proves nothing.
         let is_of_one_side = self.diff.functions[row].is_of_one_side();
@@ -163,7 +162,6 @@ impl Changes<'_> {
         }
     }
 
-    /// Judges a one-sided function by its enclosing function.
     fn shift_of_one_side(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let above = self.enclosing.nearest(row, functions);
@@ -204,7 +202,6 @@ impl Changes<'_> {
         None
     }
 
-    /// Returns functions with opposite changes, in `above` or called by it.
     fn against(&self, row: usize, above: Option<usize>) -> Vec<usize> {
         let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
         (self.changed.iter().filter(is_below))

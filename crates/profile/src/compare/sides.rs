@@ -19,7 +19,6 @@ impl Quantity {
         mean(&self.amounts[side])
     }
 
-    /// Returns the effective samples in the mean run of both sides.
     pub(super) fn mean_samples(&self) -> f64 {
         let [old, new] = [0, 1].map(|side| self.samples[side] * self.amounts[side].len() as f64);
         (old + new) / (self.amounts[0].len() + self.amounts[1].len()) as f64

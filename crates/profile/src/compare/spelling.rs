@@ -50,7 +50,6 @@ impl Spelling {
         })
     }
 
-    /// Returns true if arguments or a closure number identify an instance.
     pub(super) fn tells(&self) -> bool {
         !self.told.is_empty()
     }
@@ -213,7 +212,6 @@ mod tests {
                 "{one:?} {other:?}"
             );
         }
-        // The same with other punctuation.
         assert!(of("a::f::<u8, c::D>").agrees(&of("a::f<u8,c::D>")));
     }
 
@@ -239,7 +237,6 @@ mod tests {
         ] {
             assert_eq!(Spelling::of(name), None, "{name}");
         }
-        // Parsing accepts any text.
         for name in [
             "",
             "{",

@@ -51,7 +51,6 @@ fn row<'d>(diff: &'d ProfileDiff, name: &str) -> &'d FunctionDiff {
     diff.functions.iter().find(is_it).unwrap()
 }
 
-/// Functions with marked self amounts.
 fn named(diff: &ProfileDiff) -> Vec<&str> {
     (diff.functions.iter())
         .filter(|row| row.own.verdict.is_marked())

@@ -91,7 +91,6 @@ impl<'t> FoldedLine<'t> {
     }
 }
 
-/// Splits off the count after the last space or tab.
 pub(super) fn split_count(line: &str) -> Option<(&str, Count)> {
     let at = memchr::memrchr2(b' ', b'\t', line.as_bytes())?;
     Some((line[..at].trim_end(), Count::parse(&line[at + 1..])?))

@@ -80,7 +80,6 @@ fn fractions_keep_their_shares() {
             [("a;b", 1_000_000), ("a;c", 123_456)],
             "by 1000000",
         ),
-        // The sum leaves no room for a fraction.
         (
             "a;b 18446744073709551610\na;c 1.5\n",
             [("a;b", u64::MAX - 5), ("a;c", 1)],

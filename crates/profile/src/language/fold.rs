@@ -220,7 +220,6 @@ impl NamedSource {
         }
     }
 
-    /// Returns true for a frame in place of unknown functions.
     fn is_gap(&self) -> bool {
         gap(&self.name).is_some()
     }

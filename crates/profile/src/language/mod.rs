@@ -38,7 +38,6 @@ impl Language {
                     .unwrap_or(Language::Native)
             }
             _ => match &function.name {
-                // Folded stacks have only names.
                 Ok(name) => match source_name::place_of_text(name) {
                     Some((language, _)) => language,
                     None => native::language_of(name),

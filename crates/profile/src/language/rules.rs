@@ -14,8 +14,7 @@ use crate::runtime::Runtime;
 /// What a function is to the languages of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Function of the program in an interpreted language. The number is equal for equal name and
-    /// file.
+    /// Function in an interpreted language. Functions of equal name and file share a number.
     Source { language: Language, number: u32 },
     /// Stands for a function of the program that has no name.
     Unnamed(Language),
@@ -57,7 +56,7 @@ pub enum Kept {
 /// - Code of the interpreter that stands for an unnamed function stays as well. Its caller did not
 ///   spend that time.
 /// - A function that a trampoline names and that a profiler added again is one frame.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FoldingRules {
     roles: Vec<Role>,
     /// Parsed lines of sources, and whether they describe code, by function.
@@ -136,7 +135,6 @@ impl FoldingRules {
             return;
         };
         let root = self.role(stack, first).of_program();
-        // Path to the first function of the language.
         let leads = |role| matches!(role, Role::Plumbing(language) if Some(language) == root);
         kept.extend(
             (0..first)
@@ -186,7 +184,6 @@ impl FoldingRules {
             && self.role(stack, *last) == Role::Unnamed(language)
     }
 
-    /// Folds consecutive frames of a language's runtime.
     fn fold_run(
         &self,
         stack: &[(FunctionId, bool)],
@@ -223,7 +220,6 @@ impl FoldingRules {
             {
                 kept.pop();
             }
-            // The interpreter's frame, and the name of the function that it runs.
             (Role::Source { language, .. }, Some((last, Role::Unnamed(of))))
                 if language == of
                     && of != Language::Python
@@ -270,22 +266,10 @@ impl FoldingRules {
     }
 }
 
-impl Default for FoldingRules {
-    /// Rules without functions, to [extend](Self::extend).
-    fn default() -> Self {
-        FoldingRules {
-            roles: Vec::new(),
-            places: FxHashMap::default(),
-            stubs: FxHashSet::default(),
-        }
-    }
-}
-
 fn source_of<'f>(function: &'f Function, objects: &[Object]) -> Option<SourceName<'f>> {
     SourceName::of(function, &objects[function.object.0 as usize])
 }
 
-/// Returns the role of a function that is no source.
 fn role_of(function: &Function, object: &Object) -> Role {
     let name = function.name.as_deref();
     if let Some(language) = name.ok().and_then(gap) {
@@ -325,7 +309,6 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
         (Some(name), language) if is_generated_plumbing(name, object.runtime) => {
             Role::Plumbing(language.unwrap_or(Language::JavaScript))
         }
-        // Compiled code without a description.
         (None, Some(language @ (Language::JavaScript | Language::Java))) => Role::Unnamed(language),
         _ => Role::Native,
     }
@@ -472,7 +455,6 @@ mod tests {
         let mut functions = known.to_vec();
         functions.extend(collector);
         assert_eq!(folded(&functions)[0], "JS:*f /x/a.js:1:2");
-        // Of another language.
         assert_eq!(
             folded(&[
                 "py::f:a.py:1@jit",
@@ -490,7 +472,6 @@ mod tests {
         let trampoline = "py::f:/x/app.py@jit";
         let added = "py::f:/x/app.py:3@jit";
         assert_eq!(folded(&[trampoline, EVAL, added]), ["py::f:/x/app.py:3"]);
-        // Recursion.
         assert_eq!(folded(&[added, EVAL, added]).len(), 2);
         assert_eq!(folded(&[trampoline, EVAL, trampoline]).len(), 2);
         let js = "JS:*f /x/a.js:1:2@v8";

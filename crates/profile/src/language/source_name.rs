@@ -107,7 +107,6 @@ pub(super) fn gap(name: &str) -> Option<Language> {
     found.map(|(_, language)| *language)
 }
 
-/// Parses `py::NAME:FILE` and `py::NAME:FILE:LINE`.
 fn python(name: &str) -> Option<SourceName<'_>> {
     let rest = name.strip_prefix(PYTHON)?;
     let (name, place) = rest.split_once(':').unwrap_or((rest, ""));

@@ -68,7 +68,6 @@ impl CallBranches {
         by: WeighBy,
         growth: Growth,
     ) -> CallBranches {
-        // Outside the stack: the first step leads to the first frame.
         let beyond = |entry: &AggregatedStack| match growth {
             Growth::Callers => Some(profile.depth(entry.stack) as u32),
             Growth::Callees => Some(u32::MAX),
@@ -208,7 +207,6 @@ impl CallBranches {
             let by_weight = key(b).1.cmp(&key(a).1);
             by_weight.then_with(|| crate::views::call_tree::by_name(profile, key(a).0, key(b).0))
         });
-        // Stacks that end at this node come last.
         let mut starts = vec![0u32; groups.len() + 1];
         let mut at = 0;
         for number in &order {

@@ -77,7 +77,6 @@ impl CallTree {
             .map(|(number, row)| (*row, number))
             .collect();
         let mut tries: Vec<Growing> = rows.iter().map(|_| Growing::default()).collect();
-        // Last entry counted by each row, so recursion counts once.
         let mut counted = vec![0usize; rows.len()];
         let entries = profile
             .aggregated
@@ -144,7 +143,6 @@ impl Growing {
         }
     }
 
-    /// Sorts the nodes in preorder, siblings by weight and name.
     fn into_tree(self, profile: &Profile) -> CallTree {
         let weight = |node: u32| self.weights[node as usize].0;
         let order = self.trie.preorder(|a, b| {
@@ -220,7 +218,6 @@ mod tests {
 
     #[test]
     fn callers_and_callees_are_summed_up() {
-        // f0 calls f1 and f2, both of which call f3; f3 calls itself.
         let stacks = [
             (vec![0, 1, 3], 5),
             (vec![0, 2, 3], 2),

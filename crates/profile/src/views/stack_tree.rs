@@ -57,7 +57,6 @@ impl StackTree {
             leaves: vec![NO_NODE; entries.len()],
             ..StackTree::default()
         };
-        // Nodes of the current stack, and its callers.
         let mut open: Vec<u32> = Vec::new();
         let mut last_outer: &[u32] = &[];
         for entry in in_order(&paths, |frame| {
@@ -228,7 +227,6 @@ fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
     };
     let mut order: Vec<u32> = (0..paths.len() as u32).collect();
     let mut ranked: Vec<(Option<u32>, u32)> = Vec::new();
-    // Ranges of paths with equal frames up to a depth.
     let mut groups = vec![(0, order.len(), 0)];
     while let Some((first, end, mut depth)) = groups.pop() {
         let group = &mut order[first..end];
@@ -253,7 +251,6 @@ fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
         }
         let mut start = first;
         for equal in ranked.chunk_by(|(a, _), (b, _)| a == b) {
-            // Paths that end here are equal.
             if equal.len() > 1 && equal[0].0.is_some() {
                 groups.push((start, start + equal.len(), depth + 1));
             }
@@ -323,7 +320,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a sorted map of stack prefixes.
         #[test]
         fn nodes_are_the_sorted_beginnings_of_stacks(stacks in prop::collection::vec((prop::collection::vec(0u8..4, 0..9), 1u64..9), 1..40)) {
             let profile = profile(&stacks);
@@ -349,7 +345,6 @@ mod tests {
             }
         }
 
-        /// Totals are sums of subtrees; self agrees with `TopFunctions`.
         #[test]
         fn weights_are_those_of_the_table(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..7), 1u64..9), 1..30)) {
             let profile = profile(&stacks);

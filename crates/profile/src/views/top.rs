@@ -157,7 +157,6 @@ impl TopFunctions {
         // Look up each function's row once if the key depends on nothing else.
         let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
         let mut by_function = vec![None; cached];
-        // Last entry counted by each row.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
         for (number, entry) in (1..).zip(entries) {
@@ -215,7 +214,6 @@ impl TopFunctions {
         }
     }
 
-    /// Sums stacks with one row per function.
     fn by_function<'e>(
         profile: &Profile,
         entries: impl Iterator<Item = &'e AggregatedStack>,
@@ -223,7 +221,6 @@ impl TopFunctions {
         keys: Keys,
     ) -> TopFunctions {
         let count = profile.functions.len();
-        // Last entry counted, and sums.
         let mut counted = vec![0u32; count];
         let mut totals = vec![(0u64, 0u64); count];
         let mut own = vec![(0u64, 0u64); count];
@@ -333,7 +330,6 @@ pub(crate) fn key(
     }
 }
 
-/// Thread-independent part of the key.
 fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKey {
     RowKey {
         comm: None,

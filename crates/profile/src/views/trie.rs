@@ -102,7 +102,6 @@ impl<C: Copy + Eq + Hash> Trie<C> {
 
     /// Sorts nodes in preorder, siblings by `order`. Not recursive, because stacks may be deep.
     pub fn preorder(&self, order: impl Fn(u32, u32) -> Ordering) -> Preorder {
-        // Concatenated child lists; the roots come last.
         let count = self.len();
         let slot = |parent: u32| (parent as usize).min(count);
         let mut starts = vec![0usize; count + 2];

@@ -103,7 +103,6 @@ impl Profile {
             let of_thread = OF_THREAD * (waited.saturating_add(ran)) as f64;
             of_thread.max(OF_RECORDING * recording as f64)
         };
-        // Limits the walk of stacks to few threads.
         let candidates: FxHashMap<(i32, i32), f64> = (threads.iter())
             .filter(|(_, thread)| !thread.is_unknown)
             .map(|(key, thread)| (*key, thread, least(thread)))
@@ -135,7 +134,6 @@ impl Profile {
         (idle, others)
     }
 
-    /// Returns pid and tid, if recorded.
     fn numbers(&self, thread: ThreadId) -> Option<(i32, i32)> {
         let thread = self.thread(thread);
         thread.pid.zip(thread.tid)
@@ -200,7 +198,6 @@ mod tests {
         profile_of(clock, "start;worker;kfutex_wait;kschedule")
     }
 
-    /// [`profile`] with this wait stack of both workers.
     fn profile_of(clock: &str, waiting: &str) -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let on = builder.add_event(clock, WeightUnit::of_event(clock));

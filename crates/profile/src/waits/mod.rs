@@ -193,7 +193,6 @@ impl Profile {
         }
     }
 
-    /// Appends leaves to an event's stacks where `leaf` returns a name.
     fn put_leaves(
         &mut self,
         event: usize,
@@ -239,7 +238,6 @@ impl Profile {
         (object.kind == ObjectKind::Waiting).then_some(leaf)
     }
 
-    /// Returns true for a wall-clock event, or folded stacks with waits.
     fn is_of_wall_clock(&self) -> bool {
         let has_waits = || {
             self.aggregated
@@ -260,7 +258,6 @@ impl Profile {
         is_reason.then_some(name)
     }
 
-    /// Returns a sample's wait reason, or [`RUNNING`].
     fn state_of(&self, event: usize, stack: StackId) -> &str {
         let is_wait = || {
             self.events
@@ -286,7 +283,6 @@ impl Profile {
         self.events.iter().any(|event| event.samples > 0)
     }
 
-    /// Keeps samples by state, computed once per stack.
     fn retain_states(&mut self, wants: impl Fn(&str) -> bool) {
         let mut wanted: FxHashMap<(usize, StackId), bool> = FxHashMap::default();
         for entry in &self.aggregated {
@@ -307,7 +303,6 @@ impl Profile {
 
     fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, usize, StackId) -> bool) {
         let aggregated = std::mem::take(&mut self.aggregated);
-        // New entry indexes; `None` for dropped ones.
         let mut numbers: Vec<Option<u32>> = Vec::with_capacity(aggregated.len());
         for entry in aggregated {
             let is_kept = is_wanted(self, entry.event, entry.stack);
@@ -331,7 +326,6 @@ impl Profile {
         }
     }
 
-    /// Replaces stacks of an event if `other` returns a replacement.
     pub(crate) fn replace_stacks(
         &mut self,
         event: usize,
@@ -349,7 +343,6 @@ impl Profile {
         }
     }
 
-    /// Returns the frame number of a wait reason, added if necessary.
     pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
         let object = wait_object(&mut self.objects);
         let is_it =

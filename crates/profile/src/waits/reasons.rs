@@ -51,7 +51,6 @@ const SCHEDULER: &[&str] = &[
     "wait_for_completion*",
     "__wait_for_common",
     "do_wait_for_common",
-    // Used by terminals and sockets.
     "wait_woken",
 ];
 
@@ -417,7 +416,6 @@ fn is_one_of(name: &str, patterns: &[&str]) -> bool {
         })
 }
 
-/// Removes the compiler's suffix.
 fn plain(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }

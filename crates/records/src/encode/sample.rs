@@ -159,7 +159,7 @@ impl SampleFields {
             self.callchain.iter().for_each(|v| w.u64(*v));
         }
         if has(SampleType::RAW) {
-            // The size includes padding, so that the next field is aligned.
+            // With padding, so that the next field is aligned.
             let size = (4 + self.raw.len()).next_multiple_of(8) - 4;
             w.u32(size as u32);
             w.out.extend_from_slice(&self.raw);
@@ -218,7 +218,7 @@ impl SampleFields {
     fn put_stack(&self, w: &mut Out<'_>) {
         w.u64(self.stack_user_reserved);
         if self.stack_user_reserved > 0 {
-            // Limited to more than a record can hold; put_record refuses excess.
+            // More than a record can hold; put_record refuses excess.
             let reserved = usize::try_from(self.stack_user_reserved.min(1 << 17)).unwrap_or(0);
             let real = self.stack_user.len().min(reserved);
             w.out.extend_from_slice(&self.stack_user[..real]);

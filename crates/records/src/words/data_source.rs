@@ -328,7 +328,6 @@ mod tests {
         ] {
             assert_eq!(DataSource(word).to_string(), text, "{word:#x}");
         }
-        // All bits at once must stay within the tables.
         assert!(DataSource(u64::MAX).to_string().starts_with("|OP N/A|"));
     }
 

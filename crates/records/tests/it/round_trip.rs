@@ -211,7 +211,6 @@ proptest! {
         let sample = Sample::parse(raw.body, &layout).unwrap();
         prop_assert!(sample.rest().is_empty());
         prop_assert_eq!(SampleFields::from(&sample), fields);
-        // Truncated records are refused without a panic.
         for len in 0..raw.body.len() {
             let short = raw.body.get(0..len).unwrap();
             prop_assert!(Sample::parse(short, &layout).is_err());
@@ -327,7 +326,7 @@ fn an_inode_that_is_called_a_build_id_is_an_inode() {
         generation: 2_748_134_224,
     };
     assert_eq!(identity(&device, &inode), expected(0xfe));
-    // A disk's major number may be a valid length, but zeroes follow it.
+    // A major number may be a valid length, but zeroes follow it.
     for major in [0_u32, 8, 259] {
         let device = [major, 0].map(u32::to_le_bytes).concat();
         assert_eq!(identity(&device, &inode), expected(major));

@@ -243,7 +243,6 @@ pub(crate) enum DiffSort {
     Name,
 }
 
-/// Accepts every format of a comparison.
 fn format() -> impl TypedValueParser<Value = &'static DiffFormat> {
     let values =
         (DIFF_FORMATS.iter()).map(|format| PossibleValue::new(format.name).help(format.help));
@@ -260,7 +259,6 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses the divisor of amounts.
 fn work(text: &str) -> Result<Work, String> {
     let units = |text: &str| match text.parse::<f64>() {
         Ok(units) if units > 0.0 && units.is_finite() => Ok(units),

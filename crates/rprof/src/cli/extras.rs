@@ -98,7 +98,6 @@ pub(crate) struct ExtraArgs {
 }
 
 impl ExtraArgs {
-    /// Adds the requested fields and records to a recording.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> SessionBuilder {
         let fields = [
             (self.data, SampleType::ADDR | SampleType::DATA_SRC),

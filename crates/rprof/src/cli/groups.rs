@@ -31,7 +31,6 @@ const GROUPS: [(&str, &[&str]); 6] = [
 /// Description of clap's own command, which clap adds later.
 const HELP: (&str, &str) = ("help", "Shows this help, or the help of a command");
 
-/// Replaces clap's flat list of commands.
 pub(super) fn with_groups(command: clap::Command) -> clap::Command {
     let shown: Vec<(String, String)> = command
         .get_subcommands()

@@ -11,7 +11,6 @@ fn help(name: &str) -> String {
     let found = rprof.find_subcommand_mut(name);
     let found = found.unwrap_or_else(|| panic!("there is no command {name}"));
     let text = found.render_long_help().to_string();
-    // Some lines end in spaces.
     let lines = text.lines().map(str::trim_end);
     lines.collect::<Vec<_>>().join("\n")
 }

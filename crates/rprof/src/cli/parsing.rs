@@ -20,13 +20,13 @@ impl Cli {
     pub(crate) fn from_arguments() -> Cli {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         parse(files_last(arguments.clone())).unwrap_or_else(|error| {
-            // clap prints arguments unchanged, and a shell's `*` may have inserted file names from
-            // other users.
+            // clap prints arguments unchanged, and a shell's `*` may insert file names from other
+            // users.
             let inert = |arg: &OsString| brief(&arg.to_string_lossy()).into();
             let error = parse(arguments.iter().map(inert).collect())
                 .err()
                 .unwrap_or(error);
-            // Help and version go to standard output. clap does not detect that it is closed.
+            // clap does not detect a closed standard output.
             if !error.use_stderr()
                 && let Err(failure) = check_standard_output()
             {
@@ -84,7 +84,7 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
-            // `-Iax,bx`. clap would parse `-Icx` as `-I -c x`.
+            // clap would parse `-Icx` as `-I -c x`.
             Err(e) if is_about_a_letter(e.kind()) && part_registers(&mut arguments) => {}
             other => break other,
         }
@@ -123,7 +123,6 @@ fn command_for(arguments: &[OsString]) -> clap::Command {
     }
 }
 
-/// Describes one of the most used commands.
 fn described(name: &str) -> Option<clap::Command> {
     let describe: fn(clap::Command) -> clap::Command = match name {
         "record" => RecordArgs::augment_args,
@@ -177,7 +176,6 @@ fn part_registers(arguments: &mut [OsString]) -> bool {
     found.take(1).count() > 0
 }
 
-/// Builds the command line for help, manual pages and completions.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command()
         .mut_subcommand("flamegraph", drawing_words)
@@ -247,7 +245,6 @@ fn or_filter(arg: Arg) -> Arg {
     arg.help(format!("{help}; with FILE, a filter on samples"))
 }
 
-/// Rewords the targets of `record` for a command that counts.
 fn stat_words(stat: clap::Command) -> clap::Command {
     let ids = [
         "all_cpus",
@@ -275,7 +272,6 @@ fn script_words(script: clap::Command) -> clap::Command {
         .mut_arg("input", |arg| arg.help("Recording to print (same as FILE)"))
 }
 
-/// Rewords the help of a target for a command that counts.
 fn counting_words(arg: Arg) -> Arg {
     let Some(help) = arg.get_help().map(ToString::to_string) else {
         return arg;

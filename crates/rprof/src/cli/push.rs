@@ -134,7 +134,6 @@ pub(crate) enum TargetArg {
 }
 
 impl TargetArg {
-    /// Returns the kind of server.
     pub(crate) fn target(self) -> Target {
         match self {
             TargetArg::Pyroscope => Target::Pyroscope,

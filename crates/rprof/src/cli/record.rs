@@ -258,7 +258,6 @@ impl SamplingArgs {
         }
     }
 
-    /// Returns true if stacks are unwound while recording.
     pub(crate) fn unwinds(&self) -> bool {
         !self.no_call_graph && matches!(self.call_graph, None | Some(CallGraph::Auto))
     }

@@ -36,7 +36,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Suggested<T> {
     }
 }
 
-/// Parses a value with [`FromStr`](std::str::FromStr).
 pub(super) fn text<T>(text: &str) -> Result<T, String>
 where
     T: std::str::FromStr<Err: ToString>,

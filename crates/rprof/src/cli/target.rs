@@ -60,7 +60,6 @@ impl TargetArgs {
         }
     }
 
-    /// Returns true if any target was given.
     pub(crate) fn is_given(&self) -> bool {
         self.all_cpus
             || !self.processes.is_empty()

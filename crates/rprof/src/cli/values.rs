@@ -132,7 +132,6 @@ fn bytes(text: &str, plain: u64) -> Result<u64, String> {
     }
 }
 
-/// Finds a metric by its name.
 pub(super) fn metric(name: &str) -> Result<&'static NamedMetric, String> {
     NamedMetric::find(name).ok_or_else(|| {
         let names: Vec<&str> = NamedMetric::ALL.iter().map(|metric| metric.name).collect();
@@ -173,12 +172,10 @@ fn ring_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses the size of a file in bytes.
 pub(super) fn file_size(text: &str) -> Result<u64, String> {
     bytes(text, 1)
 }
 
-/// Parses a trace id of 32 hexadecimal digits.
 pub(super) fn trace_id(text: &str) -> Result<String, String> {
     match text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         true => Ok(text.to_ascii_lowercase()),
@@ -186,7 +183,6 @@ pub(super) fn trace_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the key of rows by request.
 pub(super) fn request_key(text: &str) -> Result<RequestKey, String> {
     match text {
         "" => Err("give trace, span or the name of an attribute".to_owned()),
@@ -196,7 +192,6 @@ pub(super) fn request_key(text: &str) -> Result<RequestKey, String> {
     }
 }
 
-/// Parses a time in seconds, or with a unit.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -208,7 +203,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
         _ => return Err("units are ms, s, m, h and d".into()),
     };
     match digits.parse::<f64>() {
-        // Up to a thousand years.
+        // A thousand years.
         Ok(n) if n.is_finite() && n > 0.0 && n * unit < 3e10 => {
             Ok(Duration::from_secs_f64(n * unit))
         }
@@ -217,7 +212,6 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a delay in milliseconds.
 pub(super) fn delay(text: &str) -> Result<Duration, String> {
     match text.parse::<i64>() {
         Ok(-1) => Err(
@@ -230,7 +224,6 @@ pub(super) fn delay(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses `signal`, a size or a time.
 pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     match unit {
@@ -241,10 +234,9 @@ pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     }
 }
 
-/// Parses a time in milliseconds above 0.
 pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     match text.parse::<u64>() {
-        // Up to a year.
+        // A year.
         Ok(ms) if (1..=31_536_000_000).contains(&ms) => Ok(Duration::from_millis(ms)),
         _ => Err("expected a number of milliseconds above 0".into()),
     }
@@ -270,7 +262,6 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// Parses a field separator of one character.
 pub(super) fn separator(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
@@ -280,7 +271,6 @@ pub(super) fn separator(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Parses a percentage from 0 to 100.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
@@ -288,7 +278,6 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses the name of a language.
 pub(super) fn language(text: &str) -> Result<Language, UnknownLanguage> {
     text.parse()
 }
@@ -298,7 +287,6 @@ pub(super) fn task(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "not a number".into())
 }
 
-/// Parses the ID of a running process or thread.
 pub(super) fn running(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("not a process or thread ID (`ps -eLf` lists them)".into()),
@@ -311,7 +299,6 @@ pub(super) fn running_or_recorded(text: &str) -> Result<u32, String> {
     task(text).map(i32::cast_unsigned)
 }
 
-/// Parses CPU numbers and ranges.
 pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
     (rprof_events::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
 }

@@ -70,17 +70,14 @@ pub(crate) struct WaitArgs {
 }
 
 impl WaitArgs {
-    /// Returns true if an option asks for waits.
     pub(crate) fn is_given(&self) -> bool {
         self.off_cpu || self.wall || !self.reason.is_empty()
     }
 
-    /// Returns true if `--reason` includes CPU time.
     pub(crate) fn wants_running(&self) -> bool {
         self.reason.iter().any(|word| word == RUNNING)
     }
 
-    /// Returns true if only waits are shown, without CPU time.
     pub(crate) fn shows_waits_alone(&self) -> bool {
         self.off_cpu || !(self.wall || self.reason.is_empty() || self.wants_running())
     }

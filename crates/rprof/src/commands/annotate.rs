@@ -78,7 +78,6 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
     Ok(0)
 }
 
-/// Prints the sums of all lines, or of a function's.
 fn lines_for_editors(args: &AnnotateArgs, symbol: Option<&str>, paths: &[PathBuf]) -> Outcome {
     let (input, quiet) = (&args.input, args.input.quiet);
     let keys = Keys {
@@ -131,7 +130,6 @@ fn main_event(profile: &Profile, args: &AnnotateArgs) -> Result<usize, Failure> 
     Ok(event)
 }
 
-/// Returns the function, if named, and the inputs.
 fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
     let input = &args.input;
     match &args.function {
@@ -201,7 +199,6 @@ fn interpreted(profile: &Profile, subject: &subject::Subject) -> Option<String> 
     })
 }
 
-/// Returns a message for a function without samples, with similar names.
 fn nothing_of(profile: &Profile, name: &str) -> String {
     let filter = Filter {
         symbols: vec![name.to_owned()],

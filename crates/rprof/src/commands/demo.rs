@@ -64,7 +64,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     }
     summary.path = "a temporary file".into();
     print_summary(&summary, None);
-    // Shares belong to functions, so inlined calls are not split off.
+    // Shares belong to whole functions.
     let symbolizer = Symbolizer::builder()
         .inlines(false)
         .lines(false)

@@ -280,7 +280,6 @@ impl Request<'_> {
         show(|out| Ok((format.write)(diff, &options, out)?))
     }
 
-    /// Returns the name for reports; `None` if the comparison has none.
     fn report_name(&self) -> Option<String> {
         self.told.name.as_deref().or(self.name).map(str::to_owned)
     }
@@ -423,7 +422,6 @@ impl SideFiles {
     }
 }
 
-/// Returns the failure of a comparison, with its remedy.
 pub(crate) fn not_compared(error: &CompareError) -> Failure {
     let remedy = match error {
         CompareError::OtherEvent { .. } => {

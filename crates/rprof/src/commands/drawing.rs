@@ -236,12 +236,12 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
-        // Nothing to draw, and nothing to keep.
+        // Nothing to draw or keep.
         Err(error @ RecordError::Write { remains, .. }) if remains != Remains::File => {
             return Err(error.into());
         }
         Err(error) => {
-            // Draws the data recorded before the failure.
+            // Data from before the failure.
             if let Err(failure) = draw_recording(request, picture, output, &unnamed.path(), None) {
                 failure.report();
                 keep(request, &unnamed);
@@ -260,7 +260,7 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
     match drawn {
         Ok(()) => Ok(status),
         Err(failure) => {
-            // The command's failure takes precedence over the drawing failure.
+            // The command's failure takes precedence.
             let status = match status {
                 0 => Err(failure),
                 status => {
@@ -328,7 +328,6 @@ fn draw_recording(
     if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();
         print_summary(summary, request.command.first().map(OsString::as_os_str));
-        // The summary reports stacks and CPU time already.
         let is_told = |finding: &&Finding| match finding {
             Finding::Stacks { .. } => summary.stacks.is_some(),
             Finding::Unsampled { .. } | Finding::Waited { .. } => true,
@@ -340,7 +339,7 @@ fn draw_recording(
     }
     let about = about_recording(request, &data, path);
     if profile.main_event().is_none() {
-        // An empty recording is no failure, and the new picture replaces an old one.
+        // No failure. The new picture replaces an old one.
         say("nothing to draw: the recording has no samples");
         return picture.draw_nothing(output, &about);
     }
@@ -363,7 +362,6 @@ fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About
     }
 }
 
-/// Returns the recorded subject as a title, or `other`.
 pub(crate) fn title(about: &About, other: &str) -> String {
     match &*about.subject {
         "" => other.to_owned(),

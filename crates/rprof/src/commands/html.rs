@@ -29,7 +29,7 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
     };
     let page = Page {
         args,
-        // Read before recording, so that a missing file is reported at once.
+        // A missing file is reported before the recording.
         old: (args.diff.as_ref())
             .map(|path| read_old(args, &source.filter, path))
             .transpose()?,

@@ -14,7 +14,7 @@ use crate::terminal::pager::into;
 use crate::wording::messages::Failure;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
-    // Into memory first: the generator panics on a closed pipe.
+    // The generator panics on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "rprof", &mut script);
     write_to(Path::new("-"), |out| Ok(out.write_all(&script)?))?;

@@ -21,7 +21,6 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     if args.tui {
         return crate::commands::tui::run(args);
     }
-    // Requests take the place of thread names.
     let sort = match (&args.waits.by, &*args.rows.sort) {
         (Some(_), [SortKey::Symbol, SortKey::Dso]) => &[SortKey::Comm][..],
         (_, sort) => sort,
@@ -57,7 +56,6 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         without_zeros: false,
         without_total,
         one_name: false,
-        // Folded stacks have no objects.
         keys: Keys {
             object: keys.object && !profile.is_folded,
             ..keys
@@ -163,7 +161,6 @@ fn keys(sort: &[SortKey]) -> Keys {
     }
 }
 
-/// Returns the heading of a key's column; `None` without a column.
 fn heading(key: &SortKey) -> Option<&'static str> {
     Some(match key {
         SortKey::Comm => "comm",

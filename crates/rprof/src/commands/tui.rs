@@ -62,7 +62,6 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     finish(end)
 }
 
-/// Fails without a suitable terminal.
 pub(crate) fn check_terminal(flag: &str, instead: &str) -> Result<(), Failure> {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let reason = match (io::stdout().is_terminal(), is_dumb) {
@@ -102,7 +101,6 @@ pub(crate) fn theme(color: Color) -> Theme {
     }
 }
 
-/// Returns this command line, with the program name as `rprof`.
 pub(crate) fn words() -> Vec<String> {
     let rest = std::env::args_os().skip(1);
     let rest = rest.map(|word| clean(&word.to_string_lossy()).into_owned());
@@ -125,7 +123,6 @@ fn about(merged: &Merged) -> String {
     clean(&words.join("  ")).into_owned()
 }
 
-/// Returns the finding that a reader must know first.
 fn hint(profile: &Profile) -> Option<String> {
     let findings = verdict::findings(profile);
     let rank = |finding: &Finding| match finding {
@@ -143,10 +140,9 @@ fn hint(profile: &Profile) -> Option<String> {
     Some(clean(&format!("{statement} (more by 7)")).into_owned())
 }
 
-/// Returns the verdict and the events.
 pub(crate) fn facts(profile: &Profile) -> Vec<String> {
     let names = CleanNames::new(profile);
-    // Events that only carry records, such as `dummy`, have no samples.
+    // Events such as `dummy` have no samples.
     let sampled = (profile.events.iter().enumerate()).filter(|(_, event)| event.samples > 0);
     let events = sampled.map(|(index, event)| {
         format!(

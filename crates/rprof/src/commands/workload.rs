@@ -26,7 +26,7 @@ pub(crate) fn run(seconds: f64) {
             .spawn(move || serve(Duration::from_secs_f64(seconds)))
     });
     for thread in threads.into_iter().flatten() {
-        // The panic was reported already.
+        // Reported already.
         thread.join().ok();
     }
 }
@@ -123,7 +123,7 @@ fn parse_text(until: Duration) {
 
 #[inline(never)]
 fn walk_list(until: Duration) {
-    // Each element holds the next index; 7 is coprime to 4096, so the walk visits all.
+    // 7 is coprime to 4096, so the walk visits all.
     let next: Vec<u16> = (0..4096u16).map(|i| (i + 7) % 4096).collect();
     let mut at = 0u16;
     while cpu_time() < until {

@@ -27,7 +27,7 @@ impl Downloads {
         let settings = Settings::from_environment().map_err(|e| Failure::with_status(2, e))?;
         let (over, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::default());
         if !rprof_launch::signal_is_ignored(SIGINT) {
-            // Handlers run in this order, so the second Ctrl-C finds the flag of the first.
+            // In this order, the second Ctrl-C finds the flag of the first.
             signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
@@ -46,7 +46,6 @@ impl Downloads {
         })
     }
 
-    /// Returns the client as the symbolizer's source of files.
     pub(crate) fn remote(&self) -> Arc<dyn RemoteFiles> {
         Arc::clone(&self.client) as Arc<dyn RemoteFiles>
     }

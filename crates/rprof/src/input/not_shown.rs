@@ -7,7 +7,6 @@ use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, Sampl
 use crate::cli::SampleFilterArgs;
 use crate::wording::messages::say;
 
-/// Prints a line for each kind of unshown data.
 pub(crate) fn tell(data: &PerfData, filter: &SampleFilterArgs, quiet: bool) {
     if quiet {
         return;
@@ -46,7 +45,7 @@ fn unshown(events: &[(&str, &Attr)], beside: Beside) -> Vec<(&'static str, &'sta
     if beside.traces {
         found.push(("traces of the processor", "perf script --itrace=i1us"));
     }
-    // Call branches form stacks, which are shown.
+    // Call branches form stacks.
     let branches = |(_, attr): &(&str, &Attr)| {
         attr.sample_type.contains(SampleType::BRANCH_STACK)
             && !attr
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn data_sources_that_are_not_available_are_none() {
-        // `PERF_MEM_NA`, with and without the level number, as in perf_event.h.
+        // `PERF_MEM_NA`, with and without the level number.
         let none = [0x0005_0800_2100_0021, 0x5_0810_0021, 0x1, 0];
         assert!(!is_told(&none));
         assert!(!is_told(&[]));

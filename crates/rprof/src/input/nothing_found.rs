@@ -34,7 +34,6 @@ pub(crate) fn check(
     let message = match given.is_empty() {
         true => nothing_recorded(profile, paths),
         false => {
-            // Read warnings, and patterns without a match.
             let mut causes = profile.quality.warnings.clone();
             causes.extend(similar_names::unmatched(profile, filter));
             let mut seen = BTreeSet::new();

@@ -89,7 +89,6 @@ impl ForeignProfile {
         Ok(profile)
     }
 
-    /// Returns the failure of a command that needs a recording.
     pub(crate) fn is_no_recording(&self) -> Failure {
         let path = self.path.display();
         let what = match self.kind {

@@ -56,7 +56,7 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     }
     if let Some(opened) = look_at(path) {
         let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
-        // Recordings are mapped, unless compressed.
+        // Mapped, unless compressed.
         if opened.is_compressed() || *opened.detected() != Detected::Other {
             return of_opened(opened, path);
         }
@@ -90,7 +90,6 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
     }
 }
 
-/// Returns the failure for a file of unknown format.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
     let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
         of the Firefox Profiler, speedscope, V8 or gperftools";
@@ -110,7 +109,7 @@ impl FilterArgs {
                 .flat_map(|list| list.0.clone())
                 .collect(),
             events: events.to_vec(),
-            // Times relative to the start or end are resolved once the recording is open.
+            // Times relative to the start or end need the open recording.
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
             languages: self.language.clone(),
@@ -141,7 +140,6 @@ impl SampleFilterArgs {
         self.latency || self.parallelism.is_some()
     }
 
-    /// Returns true if an option needs records of requests.
     pub(crate) fn needs_requests(&self) -> bool {
         !self.trace.is_empty() || self.slower_than.is_some()
     }
@@ -158,7 +156,6 @@ impl SampleFilterArgs {
         }
     }
 
-    /// Returns the filter with times of the recording's clock.
     pub(crate) fn with_times_of(
         &self,
         filter: &Filter,
@@ -349,9 +346,8 @@ fn analyse_leaves_or_stacks(
     }
 }
 
-/// Rejects an event name that the recording lacks.
 pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
-    // `--at` names the events of both kinds of recordings of memory, and a file has one of them.
+    // `--at` names the events of both kinds of recordings of memory; a file has one of them.
     let is_there = |name: &String| data.events().list().iter().any(|e| e.name == *name);
     let are_moments = wanted.len() > 1 && wanted.iter().all(|name| is_of_memory(name));
     if are_moments && wanted.iter().any(is_there) {
@@ -381,7 +377,6 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
     Ok(())
 }
 
-/// Rejects a recording without waits, if only waits are shown.
 pub(crate) fn check_waits(data: &PerfData, options: &Options) -> Result<(), Failure> {
     match options.waits.alone {
         true => check_events(data, &[WAITS.to_owned()]),
@@ -407,7 +402,6 @@ pub(crate) fn check_latency(data: &PerfData, filter: &SampleFilterArgs) -> Resul
     Err(Failure::with_status(2, anyhow::anyhow!(message)))
 }
 
-/// Rejects a recording without requests, if filters or rows need them.
 pub(crate) fn check_requests(data: &PerfData, options: &Options) -> Result<(), Failure> {
     let filter = &options.filter;
     let needed = [
@@ -463,7 +457,7 @@ impl Symbols {
         if let Some(downloads) = self.downloads {
             downloads.print_summary();
         }
-        // Freeing the symbol tables is slower than exiting, which follows soon.
+        // Exit follows soon, and is faster than freeing the tables.
         std::mem::forget(self.symbolizer);
     }
 }
@@ -471,7 +465,7 @@ impl Symbols {
 impl SymbolArgs {
     /// Folds interpreter code into the functions that it runs, unless --no-by-language is given.
     pub(crate) fn fold_languages(&self, profile: &mut Profile) {
-        // Names of folded stacks are whole frames: there is nothing left to tell interpreters from.
+        // Names of folded stacks are whole frames.
         if !self.no_by_language && !profile.is_folded {
             profile.fold_languages();
         }
@@ -487,7 +481,6 @@ impl SymbolArgs {
         })
     }
 
-    /// Returns the memory budget for profiles of other tools.
     pub(crate) fn reading_budget(&self) -> ReadingBudget {
         (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
@@ -522,7 +515,7 @@ impl SymbolArgs {
             .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())
-            // A custom memory limit may find less, which must not be cached.
+            // Results under a custom memory limit must not be cached.
             .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
             .remote(downloads.map(Downloads::remote))
     }
@@ -535,7 +528,6 @@ impl SymbolArgs {
     }
 }
 
-/// Prints the warnings of a recording to stderr.
 pub(crate) fn warn(profile: &Profile, quiet: bool) {
     if quiet {
         return;
@@ -545,7 +537,6 @@ pub(crate) fn warn(profile: &Profile, quiet: bool) {
     }
 }
 
-/// Prints a note if other events with samples are hidden.
 pub(crate) fn tell_others(profile: &Profile, shown: usize, how: &str, quiet: bool) {
     let others = (profile.events.iter().skip(shown + 1)).filter(|e| e.samples > 0);
     if others.count() > 0 && !quiet {

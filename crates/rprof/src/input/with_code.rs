@@ -47,7 +47,7 @@ pub(crate) fn with_code<T>(
     let names = &input.args.symbols;
     let downloads = names.downloads(input.quiet)?;
     let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
-    // Lines take time, so they are looked up only for shown code.
+    // Lines take time: only for shown code.
     let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
     let recordings: Vec<PerfData> = (input.paths.iter())
         .map(|path| open(path))
@@ -88,7 +88,7 @@ pub(crate) fn with_code<T>(
     if let Some(downloads) = downloads {
         downloads.print_summary();
     }
-    // Freeing the symbol tables is slower than exiting, which follows soon.
+    // Exit follows soon, and is faster than freeing the tables.
     std::mem::forget((symbolizer, with_lines));
     Ok(result)
 }

@@ -73,7 +73,6 @@ impl Preload {
         self.folder.path().join(FILE_NAME)
     }
 
-    /// Returns the environment variables for the command.
     pub(crate) fn variables(&self) -> [(&'static str, OsString); 2] {
         let preloaded = std::env::var_os("LD_PRELOAD");
         let path = self.path();
@@ -86,7 +85,7 @@ impl Preload {
         let builder = builder.events(events).period(1);
         Ok(builder.extras(|extras| {
             extras.user_registers |= REGISTERS;
-            // Samples of memory over time have the time of their snapshot there.
+            // Time of the snapshot, for memory over time.
             extras.fields |= SampleType::ADDR;
         }))
     }
@@ -133,7 +132,7 @@ fn remove_left(place: &Path) {
             meta.uid() == rustix::process::geteuid().as_raw() && age.is_some_and(|age| age > NEW)
         });
         if is_old && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // Only files of this user are left: nobody else may write to the folder.
+            // Only this user may write to the folder.
             std::fs::remove_file(path.join(FILE_NAME)).ok();
             std::fs::remove_dir(&path).ok();
         }
@@ -155,7 +154,6 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Rejects flags that `--alloc` cannot be combined with.
 pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     let (sampling, output) = (&args.sampling, &args.output);
     let call_graph = matches!(
@@ -222,7 +220,6 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the lines of the summary.
 pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     let all = &made.requests;
     let mut lines = Vec::new();

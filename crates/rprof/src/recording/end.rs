@@ -57,7 +57,6 @@ fn loop_until_end(
         let now = Instant::now();
         if begin.is_some_and(|begin| begin <= now) {
             if let Err(error) = recording.enable() {
-                // Events that started are recorded.
                 say(error);
             }
             begin = None;

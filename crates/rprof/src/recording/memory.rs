@@ -27,7 +27,6 @@ fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
 
-/// Rejects flags that `--memory` cannot be combined with.
 pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     let (sampling, target) = (&args.sampling, &args.target);
     let call_graph = matches!(
@@ -112,7 +111,6 @@ pub(crate) fn add_to(
     }))
 }
 
-/// Returns true if this user may record all tracepoints.
 fn may_record_tracepoints() -> bool {
     let rights = rustix::thread::capabilities(None).map(|sets| sets.effective);
     let all = CapabilitySet::PERFMON | CapabilitySet::SYS_ADMIN;
@@ -144,7 +142,6 @@ fn releases(target: &TargetArgs) -> Vec<Event> {
 }
 
 impl MemoryArgs {
-    /// Selects the events of the wanted moment.
     pub(crate) fn choose(&self, options: &mut Options) {
         let events = match self.at {
             None => return,
@@ -160,7 +157,7 @@ impl MemoryArgs {
                 [GROWTH, RELEASE]
             }
         };
-        // A recording has one of the two: of resident or of requested memory.
+        // Resident or requested memory.
         options.filter.events = events.map(str::to_owned).into();
     }
 }
@@ -176,7 +173,6 @@ pub(crate) fn keep_end(profile: &mut Profile, events: &[String]) {
     }
 }
 
-/// Returns the lines of the summary.
 pub(crate) fn lines(memory: &MemoryUse) -> Vec<String> {
     let mut lines = vec![format!(
         "{} page faults made {} resident at the end, {} at the peak, {} ever",

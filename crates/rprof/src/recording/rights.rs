@@ -52,7 +52,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/bin/sh", &path).unwrap();
         assert_eq!(hidden_by(path.as_os_str()), None);
-        // The user's own set-user-ID bit changes nothing; the group bit needs the execute bit.
+        // The group bit needs the execute bit.
         let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         set(0o4755);
         assert_eq!(hidden_by(path.as_os_str()), None);

@@ -76,13 +76,13 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.least_wait = Some(Duration::from_secs(1) / hertz);
         job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
         if args.requests {
-            // A sum of waits has no single request, and an extrapolated wait no exact start.
+            // A sum of waits has no single request, an extrapolated wait no exact start.
             job.least_wait = Some(Duration::ZERO);
             job.switch_budget = Some(1.0);
         }
     }
     if args.extras.overwrite {
-        // The stacks may be gone when samples are read, so readers of the file unwind.
+        // Readers of the file unwind: stacks may be gone when samples are read.
         job.unwinds = false;
         if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
@@ -175,7 +175,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
         .enabled_from_start(args.delay.is_none())
         .exclude_self(args.exclude_perf);
     if stacks && args.unwinds() {
-        // Unwinding reads memory and images of the process, which disappear at its exit.
+        // Memory and images of the process disappear at its exit.
         builder = builder.configure(|options| options.drain.idle = UNWINDING_IDLE);
     }
     builder = match (args.count, args.freq) {
@@ -204,7 +204,7 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     if !args.event.is_empty() {
         let mut events = event_list::parse(&args.event)?;
         for (after, filter) in &args.filters.0 {
-            // Number of events before this filter.
+            // Events before this filter.
             let count = |options: usize| match options {
                 0 => Ok(0),
                 options => event_list::parse(&args.event[..options]).map(|events| events.len()),
@@ -266,7 +266,6 @@ impl Destination {
         Destination::uncompressed(Output::File(path.to_owned()))
     }
 
-    /// Writes to an open file without a name.
     pub(crate) fn unnamed(file: std::fs::File) -> Destination {
         Destination::uncompressed(Output::Unnamed(file))
     }
@@ -284,7 +283,6 @@ impl Destination {
     }
 }
 
-/// Returns the destination: a file, or standard output for `-`.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     let rotation = args.switch_output.map(|at| RotationPolicy {
@@ -314,7 +312,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let is_stdout = args.output == Path::new("-")
         || (choice == Choice::Typed && named_descriptor(&args.output) == Some(1));
     if !is_stdout {
-        // The file is created once the events are open.
+        // Created once the events are open.
         let there = rprof_output::Destination::of(&args.output, choice);
         match there.map_err(cannot)? {
             Stream { .. } if rotation.is_some() => {
@@ -322,7 +320,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
                     "--switch-output makes several files; name them with -o FILE, not a device or a stream",
                 ));
             }
-            // A recording to /dev/null behaves like a file.
+            // /dev/null behaves like a file.
             Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
             Stream { file, .. } => to.output = Output::Stream(file),
             File(_) => {}
@@ -419,7 +417,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
-        // Stop first: the profile must not contain the writing of symbols.
+        // Writing of symbols must not be in the profile.
         recording.stop_sampling();
         let command = recording.session().child().map(Child::pid);
         let runs = command.filter(|_| !matches!(end, StopReason::Exited(_)));
@@ -427,7 +425,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let mut summary = recording.finish();
     if let (Ok(summary), false) = (&mut summary, matches!(end, StopReason::Exited(_))) {
-        // The command still runs; its processes are expected.
+        // The command still runs, so its processes do too.
         summary.left_running.clear();
     }
     if let (Ok(summary), true) = (&summary, job.verbose) {
@@ -458,7 +456,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let status = status.map_or(0, exit_status);
     match summary {
-        // The reader of the stream closed it, which is no failure.
+        // Closed by the reader: no failure.
         Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
             status,
             is_interrupted,
@@ -480,7 +478,7 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
     };
     match (end, summary) {
         (_, Err(error)) if is_broken_pipe(error) => {}
-        // The error is repeated at exit, when many lines may have passed.
+        // Repeated at exit, when many lines may have passed.
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
         (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
         (StopReason::Duration, Ok(_)) if has_command => {

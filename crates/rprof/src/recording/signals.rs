@@ -41,7 +41,7 @@ impl Signals {
             if rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
-            // Handlers run in this order: the flag is checked before it is set.
+            // In this order: the flag is checked before it is set.
             let status = 128 + signal;
             signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&second))?;
             signal_hook::flag::register(signal, Arc::clone(&second))?;
@@ -78,7 +78,6 @@ impl Signals {
         while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
-    /// Returns the last signal that ends a recording.
     pub(crate) fn last(&self) -> Option<i32> {
         match self.last.load(Ordering::SeqCst) {
             0 => None,

@@ -139,7 +139,6 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     lines
 }
 
-/// Words a file that another program renamed, deleted or replaced.
 fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     let path = path.display();
     match now {
@@ -155,7 +154,6 @@ fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     }
 }
 
-/// Explains an empty recording by the CPU time used.
 fn without_samples(time: Option<&CpuTime>) -> String {
     let Some(time) = time else {
         return "the target did not run, or not for long enough".to_owned();
@@ -195,7 +193,6 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
         return;
     }
     let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
-    // 100 only if all stacks are complete.
     let share = match stacks.complete == stacks.total {
         true => "100".to_owned(),
         false => format!("{:.2}", share.min(99.99)),
@@ -281,7 +278,6 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     }
 }
 
-/// Formats a path, which is untrusted.
 fn shown(path: &Path) -> String {
     brief(&path.to_string_lossy())
 }
@@ -471,7 +467,6 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     }
 }
 
-/// Lists options that reduce losses, with values.
 fn fewer_losses(advice: &LossAdvice) -> Option<String> {
     let ring = larger_ring(advice);
     let rate = advice.rate.map(|rate| match rate {

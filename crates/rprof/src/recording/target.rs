@@ -16,7 +16,6 @@ impl TargetArgs {
         Ok(builder.target(self.target()?).cpus(self.cpu_list()))
     }
 
-    /// Returns the requested CPUs; empty for all.
     pub(crate) fn cpu_list(&self) -> Vec<u32> {
         self.cpus
             .as_ref()
@@ -80,7 +79,6 @@ impl TargetArgs {
         ids
     }
 
-    /// Returns remarks on an unexpected selection of -p.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let proc = Procfs::default();
         let of_thread = |id: &u32| {

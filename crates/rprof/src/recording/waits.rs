@@ -32,7 +32,7 @@ pub(crate) fn add_to(
         )));
     }
     let builder = builder.off_cpu(true);
-    // Recording rprof's own waits would cause more waits without end.
+    // rprof's own waits would cause more waits without end.
     let is_by_cpu = target.all_cpus || target.cpus.is_some() || !target.cgroups.is_empty();
     Ok(match is_by_cpu {
         true => builder.exclude_self(true),
@@ -71,13 +71,12 @@ impl WaitArgs {
         self.check(&options.filter.events)?;
         options.filter.reasons.clone_from(&self.reason);
         if self.wall && !options.filter.events.is_empty() {
-            // --event chose the on-CPU event; the waits belong to it.
+            // The waits belong to the on-CPU event.
             options.filter.events.push(WAITS.to_owned());
         }
         Ok(options)
     }
 
-    /// Rejects chosen events that leave nothing to show.
     fn check(&self, events: &[String]) -> Result<(), Failure> {
         let flag = self.flag();
         if self.off_cpu && !self.reason.is_empty() && self.reason.iter().all(|word| word == RUNNING)

@@ -13,7 +13,6 @@ use crate::wording::remedies;
 /// Default output names. The user did not choose to overwrite a file there.
 const DEFAULT_NAMES: [&str; 3] = ["flamegraph.svg", "perf.data", "profile.html"];
 
-/// Returns whether the user chose the output name.
 pub(crate) fn choice(path: &Path) -> Choice {
     match DEFAULT_NAMES.iter().any(|name| path == Path::new(name)) {
         true => Choice::Default,
@@ -70,7 +69,6 @@ impl Output {
         }
     }
 
-    /// Returns the path; `None` for standard output.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.to.as_ref().map(|(_, path)| &**path)
     }

@@ -43,7 +43,7 @@ pub(crate) fn into(
     mut child: Child,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // Ctrl-C ends a search in the pager. It must not end rprof.
+    // Ctrl-C ends a search in the pager, not rprof.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot listen for signals")?;
     let mut out = BufWriter::new(child.stdin.take().context("no pipe to the pager")?);

@@ -66,7 +66,7 @@ impl Reports<'_> {
             .filter(|_| has_failed)
             .map(|new| self.function_lines(new));
         let place = |row: &FunctionDiff| lines.as_ref()?.place(row);
-        // GitHub's runner reads stderr too, so standard output stays a table or JSON.
+        // GitHub's runner reads stderr too.
         let text = github::annotations(diff, title, &place);
         anstream::stderr().write_all(text.as_bytes()).ok();
         let mut text = Vec::new();
@@ -84,7 +84,7 @@ impl Reports<'_> {
             let options = Options {
                 filter: self.filter.filter(self.events),
                 by_line: true,
-                // Only frames with addresses have the start lines of functions.
+                // Start lines of functions need addresses.
                 addresses: true,
                 ..Options::default()
             };

@@ -37,7 +37,6 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns a failure with an exit status other than 1.
     pub(crate) fn with_status(status: u8, error: impl Into<anyhow::Error>) -> Failure {
         Failure {
             status,
@@ -45,7 +44,6 @@ impl Failure {
         }
     }
 
-    /// Prepends the failed operation to the message.
     pub(crate) fn context(self, what: String) -> Failure {
         Failure {
             status: self.status,

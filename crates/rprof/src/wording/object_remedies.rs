@@ -74,7 +74,6 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     }
 }
 
-/// Returns how to get complete stacks from a runtime.
 pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
     match runtime {
         Runtime::Erlang => {
@@ -154,7 +153,7 @@ mod tests {
         ] {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
-        // A program with its own compiler is not Node.js.
+        // A program with its own compiler.
         let text = of_object("/tmp/perf-1.map", Reason::JitWithoutMap, 50.0).unwrap_or_default();
         assert!(
             !text.contains("node ") && text.contains("perf map"),

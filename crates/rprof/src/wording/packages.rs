@@ -91,7 +91,7 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
         .read_to_string(&mut text);
     answer.ok().filter(|_| status.success())?;
     let name = text.lines().next()?.trim();
-    // Rejects "file /x is not owned by any package".
+    // Not "file /x is not owned by any package".
     let is_name = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }
@@ -161,7 +161,7 @@ fn package_of(folder: &Path, object: &str, in_all: bool) -> Option<String> {
     if !in_all {
         return None;
     }
-    // If several packages list a path (a packaging error), always return the same one.
+    // Several packages may list a path (a packaging error): always return the same one.
     let first = AtomicUsize::new(usize::MAX);
     rprof_parallel::run(rprof_parallel::available(), others.len(), |queue| {
         let mut text = Vec::new();
@@ -188,7 +188,7 @@ impl Wanted<'_> {
     fn is_in(&self, list: &Path, text: &mut Vec<u8>) -> bool {
         text.clear();
         let read = File::open(list).and_then(|mut file| file.read_to_end(text));
-        // Most lists do not hold the file name at all.
+        // Most lists lack the file name.
         let has = |end: &String| memchr::memmem::find(text, end.as_bytes()).is_some();
         if read.is_err() || !self.line_ends.iter().any(has) {
             return false;
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn rpm_is_asked_for_the_package_of_a_path() {
         let folder = tempfile::tempdir().unwrap();
-        // Run by a named shell: a freshly written script may still be open elsewhere.
+        // A freshly written script may still be open elsewhere.
         let asked_of = |script: &str| {
             let path = folder.path().join("rpm");
             std::fs::write(&path, script).unwrap();

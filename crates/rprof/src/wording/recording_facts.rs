@@ -24,7 +24,6 @@ pub(crate) fn is_of_command(data: &PerfData) -> bool {
     Target::of(&line).is_none() && !line.is_empty() && !own.skip(2).any(is_timed)
 }
 
-/// Returns host and time, as parts of a sentence.
 pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     let host = data.features().string(Feature::HOSTNAME);
     let mut parts: Vec<String> = host.map(|host| format!("on {host}")).into_iter().collect();
@@ -104,7 +103,7 @@ impl Target {
             let is_command = !word.starts_with('-') && !after_long;
             after_long = word.starts_with("--") && !word.contains('=');
             if is_command {
-                // A command without `--`; its options are not the recorder's.
+                // A command without `--`.
                 break;
             }
             let (flag, value) = match word.strip_prefix("--") {
@@ -125,7 +124,7 @@ impl Target {
                         }
                         None => (cluster.chars().find(|c| *c == 'a'), None),
                     },
-                    // Value of an unknown option.
+                    // Unknown option.
                     None => continue,
                 },
             };
@@ -319,7 +318,6 @@ mod tests {
             assert_eq!(utc(seconds), expected);
         }
         assert_eq!(rfc_3339(1_700_000_000), "2023-11-14T22:13:20Z");
-        // Later years have five digits.
         assert_eq!(rfc_3339(u64::MAX), "9999-12-31T23:59:59Z");
     }
 }

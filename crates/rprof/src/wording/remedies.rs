@@ -20,7 +20,6 @@ pub(crate) const FOR_MISSING_SNAPSHOTS: &str =
 /// Remedy for input without waits.
 pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records them";
 
-/// Words a recording failure, with flags that help.
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {
         RecordError::Session(SessionError::Open(OpenError::Event(refused))) => of_event(refused),
@@ -40,7 +39,6 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     worded.map_or_else(|| error.into(), anyhow::Error::msg)
 }
 
-/// Words a refused event, if a flag helps.
 pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     let remedy = match &refused.remedy {
         Remedy::WholeCpus { paranoid } => {
@@ -86,7 +84,6 @@ fn flag_of(part: AttrPart) -> Option<&'static str> {
     })
 }
 
-/// Returns a remedy to append to an output error.
 pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
     match error {
         OutputError::NoReader { .. } => Some(
@@ -110,13 +107,11 @@ pub(crate) fn worth_saying(
     steps.iter().filter(move |step| verbose || !step.is_minor())
 }
 
-/// Words a degradation, with the flag that helps.
 pub(crate) fn of_step(step: &Degradation) -> String {
     match step {
         Degradation::NoUserStack => {
             format!("{step}. `--call-graph fp` does the same without this message")
         }
-        // Root needs no advice to become root.
         Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
             true => format!(
                 "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
@@ -127,7 +122,6 @@ pub(crate) fn of_step(step: &Degradation) -> String {
     }
 }
 
-/// Words a finding of the verdict, with the flag that helps.
 pub(crate) fn of_finding(finding: &Finding) -> String {
     let remedy = match finding {
         Finding::Stacks {
@@ -178,7 +172,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             let remedy = object_remedies::for_names_of(*runtime);
             return format!("{}. {remedy}", finding.statement());
         }
-        // The package search takes time, so only large shares get one.
+        // The package search takes time.
         Finding::Unnamed {
             object,
             reason,
@@ -209,7 +203,6 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
     format!("{}{remedy}", finding.statement())
 }
 
-/// Words why a recording cannot be opened, with alternatives.
 pub(crate) fn of_unreadable(error: &ReadError) -> String {
     match error {
         ReadError::NotAFile { .. } => {
@@ -296,7 +289,6 @@ mod tests {
             let text = of_finding(&finding);
             assert!(text.starts_with(&finding.statement()), "{text}");
             assert!(text.contains(flag), "{text}");
-            // The library names no options.
             assert!(!finding.to_string().contains(" -"), "{finding}");
         }
         for reason in Reason::ALL {
@@ -342,7 +334,6 @@ mod tests {
         };
         let text = failure_of(SessionError::from(files));
         assert!(text.contains("(-C)") && text.contains("(-a)"), "{text}");
-        // The libraries word all others.
         let text = failure(Errno::BUSY, &Attr::default());
         assert!(text.contains("watchdog"), "{text}");
         assert!(of_step(&Degradation::NoUserStack).ends_with(

@@ -92,20 +92,20 @@ impl Recycler {
             return;
         };
         if bytes.capacity() == 0 {
-            // A bare watermark has no buffer. The very last one was not counted.
+            // The very last watermark was not counted.
             one_less(&channel.watermarks);
             return;
         }
-        // The reserve is for a late receiver, and its memory goes back to the system.
+        // The reserve's memory goes back to the system.
         if channel.loans.repay() {
             return;
         }
         bytes.clear();
-        // Larger than any batch of a drain thread, so it comes from elsewhere.
+        // Larger than any batch of a drain thread.
         if bytes.capacity() > MAX_KEPT {
             bytes = Vec::new();
         }
-        // If the pool is full, this was the extra buffer of the last round.
+        // Extra buffer of the last round.
         let _ = channel.free.try_send(bytes);
     }
 }
@@ -231,7 +231,7 @@ mod tests {
             bytes,
             watermark: 0,
         };
-        // The first returned buffer goes to the reserve, even if it is the pool's own.
+        // The reserve takes the first buffer, even the pool's own.
         recycler.recycle(batch(3, borrowed));
         let mut again = pools[1].0.pop().unwrap();
         assert_eq!(again.capacity(), 0);

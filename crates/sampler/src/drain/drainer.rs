@@ -156,7 +156,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
     let wakeup = fast_drain.wakeup(number);
     let mut fds = vec![readable(stop.as_fd())];
     fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
-    // The rings' descriptors follow. They leave the list when they hang up.
+    // The rings' descriptors leave the list when they hang up.
     let first_ring = fds.len();
     fds.push(readable(events.samples.as_fd()));
     fds.push(readable(events.sideband.as_fd()));
@@ -168,15 +168,15 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
             Left::More => Duration::ZERO,
             Left::Starved => STARVED.min(idle),
         };
-        // During fast draining, nothing must wake the thread earlier. Polling every event costs
-        // more than reading the rings.
+        // Nothing must wake the thread earlier. Polling every event costs more than reading the
+        // rings.
         rounds = rounds.wrapping_add(1);
         let polled = match fast_drain.hurries() && !rounds.is_multiple_of(ALL_POLLED) {
             true => first_ring,
             false => fds.len(),
         };
         if wait(&mut fds[..polled], Some(timeout)).is_err() {
-            // Only out of memory is possible (poll(2)), so waiting is right.
+            // Out of memory (poll(2)).
             std::thread::sleep(STARVED);
         }
         if !fds[0].revents().is_empty() {
@@ -192,8 +192,8 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
                 .iter()
                 .map(rustix::event::PollFd::revents)
         };
-        // POLLHUP stays once all sampled tasks have ended or the CPU is offline, and POLLERR if a pinned event has no
-        // counter. In the list they would cause a busy loop. The ring is read below.
+        // POLLHUP stays once all sampled tasks have ended or the CPU is offline, and POLLERR if a
+        // pinned event has no counter. In the list they would cause a busy loop.
         if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
             let mut at = 0;
             fds.retain(|fd| {
@@ -258,7 +258,7 @@ impl Drainer {
             Urgency::WhenLate if is_late => {
                 match scheduling::make_realtime(scheduling::LATE_DRAIN) {
                     Ok(()) => Urgency::Late(self.clock.now_ns()),
-                    // If not permitted, only a larger ring helps.
+                    // Without permission, only a larger ring helps.
                     Err(_) => Urgency::Settled,
                 }
             }
@@ -362,7 +362,7 @@ impl Drainer {
             Stream::Samples => (&self.rings.samples, &self.layouts.samples),
             Stream::Sideband => (&self.rings.sideband, &self.layouts.sideband),
         };
-        // Without a record the data may be damaged; the next drain drops it.
+        // The next drain drops damaged data.
         let record = ring.peek()?;
         Some(time_of(&record, layout).unwrap_or(0))
     }
@@ -447,8 +447,7 @@ impl Drainer {
             bytes,
             watermark,
         };
-        // The channel has a place for every buffer. If it were full, the batch would be counted as
-        // lost.
+        // The channel has a place for every buffer.
         if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) =
             self.sender.try_send(batch)
         {

@@ -153,7 +153,7 @@ impl DrainThreads {
             let ready = ready.clone();
             let (pin, nice, realtime) = (options.pin, options.nice, options.realtime);
             let handle = std::thread::Builder::new()
-                // The kernel limits a thread's name to 15 bytes.
+                // 15 bytes at most.
                 .name(format!("rprof-cpu{cpu}"))
                 .spawn(move || {
                     block_signals();
@@ -170,7 +170,7 @@ impl DrainThreads {
                     };
                     let raised = realtime.map_or(Ok(()), scheduling::make_realtime);
                     if begins_late {
-                        // Optional, so a refusal is ignored.
+                        // Optional.
                         let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
                     }
                     let _ = ready.send((pinned, reniced, raised));
@@ -196,11 +196,11 @@ impl DrainThreads {
         self.snapshots = None;
         self.stop.raise();
         let handles = self.handles.drain(..);
-        // Threads do not panic. If one did, only its counts would be lost.
+        // Threads do not panic.
         let counts = handles
             .map(|handle| handle.join().unwrap_or_default())
             .collect();
-        // The channel ends when no drainer holds it any more.
+        // The channel ends with its last drainer.
         for drainer in &*self.rings.drainers {
             drainer::locked(drainer).take();
         }

@@ -13,7 +13,6 @@ use std::time::Duration;
 fn quiet() -> Option<PerfFd> {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
-        // PERF_COUNT_SW_DUMMY.
         config: 9,
         flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
         ..Attr::default()
@@ -89,8 +88,8 @@ fn start_with(
 
 #[test]
 fn events_that_hang_up_end_no_thread() {
-    // A pipe without a writer hangs up, like an event of an ended thread. A pipe without a reader
-    // has only POLLERR, like a pinned event without a counter since Linux 6.15.
+    // A pipe without a writer hangs up, like an event of an ended thread. One without a reader has
+    // only POLLERR, like a pinned event without a counter since Linux 6.15.
     let (read, write) = io::pipe().unwrap();
     drop(write);
     let gone = PerfFd::from_fd(read.into(), ReadFormat::empty());
@@ -141,7 +140,7 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
 
 fn fault(pages: usize) {
     let size = rustix::param::page_size();
-    // Too short for huge pages. The allocator would reuse touched memory.
+    // Too short for huge pages, and untouched, unlike the allocator's.
     let mut memory = memmap2::MmapMut::map_anon(pages * size).unwrap();
     for page in memory.chunks_mut(size) {
         std::hint::black_box(page)[0] = 1;
@@ -153,7 +152,7 @@ fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u6
     for batch in batches.try_iter() {
         bytes += batch.bytes.len() as u64;
         let mut rest = &batch.bytes[..];
-        // Header: type in four bytes, two more, length in two.
+        // Type in four bytes, two more, length in two.
         while let [a, b, c, d, _, _, low, high, ..] = *rest {
             let len = u16::from_ne_bytes([low, high]);
             let (record, behind) = rest.split_at(len.into());
@@ -172,7 +171,6 @@ fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u6
 fn rings_are_drained_from_elsewhere_while_their_threads_sleep() {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
-        // PERF_COUNT_SW_PAGE_FAULTS, one sample each.
         config: 2,
         period_or_freq: 1,
         sample_type: SampleType::IP | SampleType::TIME,

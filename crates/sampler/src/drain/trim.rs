@@ -71,7 +71,7 @@ impl Cut {
         let real = dump.bytes.len().min(Cut::needed(&sample, bases));
         let reserved = real.next_multiple_of(8);
         let old = usize::try_from(dump.reserved).ok()?;
-        // The header, and the length fields before and after the copy.
+        // Header, and length fields before and after the copy.
         let at = 8 + sample.stack_user_offset()?;
         let end = at.checked_add(16)?.checked_add(old)?;
         let is_cut = reserved < old && end <= record.size();

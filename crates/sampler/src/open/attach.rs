@@ -63,7 +63,6 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Returns threads that events of whole CPUs record.
     pub(super) fn found(attached: Vec<TargetThread>) -> Threads {
         Threads {
             attached,
@@ -81,7 +80,7 @@ impl Threads {
         raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
-        // If this very process is refused, events are unusable in general.
+        // Refused even for this process.
         if let Err(errno) = can_attach(0) {
             let attr = attrs::minimal();
             let refused = OpenOptions::new(&attr).explain("dummy", errno, &limits);
@@ -189,7 +188,7 @@ impl Threads {
             Err(refusal) => match refusal.errno {
                 Errno::SRCH => Ok(()),
                 Errno::MFILE | Errno::NFILE => Err(too_many(plan, self.known.len(), opened)),
-                // A process may have raised its privileges.
+                // It may have raised its privileges.
                 Errno::ACCESS | Errno::PERM if !self.attached.is_empty() => {
                     self.refused.insert(thread.pid, refusal.errno);
                     Ok(())

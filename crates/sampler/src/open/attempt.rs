@@ -114,7 +114,7 @@ pub(super) fn described(plan: &Plan) -> Vec<EventIds> {
     events.push(EventIds {
         role: Role::Sideband,
         attr: attrs::sideband(plan),
-        // perf gives its sideband event this name, and perf report ignores it by the name.
+        // perf's name, by which perf report ignores the event.
         name: "dummy:u".to_owned(),
         ids: Vec::new(),
     });
@@ -134,7 +134,7 @@ pub(super) fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened
         Scope::All | Scope::Cgroups(_) => Some(Subject::All),
         Scope::Threads => None,
     };
-    // Sideband covers everything, even for control groups: a process may enter a group later.
+    // A process may enter a control group later.
     let samples_of_subject = !matches!(scope, Scope::Cgroups(_));
     for (cpu_index, cpu) in cpus.iter().enumerate() {
         let mut set = EventSet::new(cpu_index, *cpu);

@@ -38,7 +38,7 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
         sample_type: COMMON,
         read_format,
         flags,
-        // A quarter leaves time to wake up and read before the ring is full.
+        // Time to wake up and read before the ring is full.
         wakeup: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
         clockid: match plan.features.clock_id {
             true => plan.options.clock.unwrap_or_default().number(),
@@ -147,7 +147,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         attr.sample_type |= SampleType::PERIOD;
     }
     if event.trace_unit().is_some() {
-        // The unit takes no samples. It wakes the reader when a quarter of the area is full.
+        // The unit takes no samples.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
         (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
         exclude(plan, event, &mut attr);
@@ -183,7 +183,7 @@ fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
     let extras = plan.options.extras;
     let mut fields = extras.fields & Extras::FIELDS;
     if fields.contains(SampleType::WEIGHT_STRUCT) {
-        // The kernel takes one of the two.
+        // One of the two.
         fields.remove(SampleType::WEIGHT);
         if !plan.features.split_weight {
             fields.remove(SampleType::WEIGHT_STRUCT);
@@ -290,7 +290,7 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
         | AttrFlags::COMM
         | AttrFlags::COMM_EXEC
         | AttrFlags::TASK
-        // The dummy counts nothing, so this only avoids the need for kernel permission.
+        // The dummy counts nothing; this avoids the need for kernel permission.
         | AttrFlags::EXCLUDE_KERNEL
         | AttrFlags::EXCLUDE_HV;
     let records = plan.options.extras.records & Extras::RECORDS;
@@ -302,7 +302,6 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
     attr
 }
 
-/// Returns the attr of an event that only holds a ring.
 pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     let mut attr = base(plan, &Event::dummy(), ring_bytes);
     attr.flags.remove(AttrFlags::INHERIT);

@@ -61,7 +61,6 @@ impl Contexts {
         })
     }
 
-    /// The places of processes with a context.
     pub(crate) fn places(&self) -> &Arc<ContextPlaces> {
         self.program.places()
     }

@@ -284,7 +284,6 @@ impl fmt::Display for Degradation {
                 used / 1024,
                 wanted / 1024,
                 ErrnoText(*errno),
-                // Plus two control pages.
                 (wanted + 2 * rustix::param::page_size()) / 1024,
             ),
             Degradation::StackDepthLowered { wanted, used } => write!(

@@ -270,7 +270,7 @@ impl Plan {
         }
         let a_second = match self.options.rate {
             Rate::Frequency(_) => self.frequency.max(1),
-            // Unknown; an assumption for events that come in bursts.
+            // Unknown: assumes bursts.
             Rate::Period(_) => 10_000,
         };
         let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;

@@ -338,7 +338,6 @@ fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
         o.rate = Rate::Frequency(9_999);
     });
     let bytes = u64::from(plan.user_stack().unwrap());
-    // 250 samples come in 25 ms.
     let in_25_ms = 9_999 * 25 / 1000;
     assert!(bytes * in_25_ms <= 8 << 20, "{bytes}");
     assert!(
@@ -375,7 +374,7 @@ fn what_is_asked_for_beyond_the_usual_is_in_the_attrs() {
     let of_samples =
         AttrFlags::INHERIT_STAT | AttrFlags::WRITE_BACKWARD | AttrFlags::CONTEXT_SWITCH;
     assert!(sampling.flags.contains(of_samples));
-    // One event records switches. The sideband does not, since they would displace mappings.
+    // Not the sideband: switches would displace mappings.
     let second = attrs::sampling(&plan, &plan.events[1]);
     assert!(!second.flags.contains(AttrFlags::CONTEXT_SWITCH));
     let sideband = attrs::sideband(&plan);

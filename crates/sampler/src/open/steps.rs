@@ -34,8 +34,7 @@ impl Plan {
             Stage::Sampling(index) => self.sampled(index),
             Stage::Sideband => {
                 let attr = attrs::sideband(self);
-                // Unless it concerns a requested record, a refusal of the sideband also applies to
-                // the samples.
+                // A refused sideband applies to the samples, unless a requested record causes it.
                 match AttrPart::blamed(&attr, errno, &self.limits) {
                     None if is_refusal(errno) => self.sampled(0),
                     _ => ("dummy".to_owned(), attr),
@@ -95,7 +94,7 @@ impl Plan {
             _ => {}
         }
         if is_refusal(errno) {
-            // A user who named the kernel side wants it.
+            // The user named the kernel side.
             let by_name = self.events.iter().any(|event| event.modifiers().kernel);
             if self.excludes_kernel() || by_name || self.options.exclude_user {
                 return Ok(false);
@@ -106,7 +105,7 @@ impl Plan {
                 paranoid: self.limits.paranoid,
             });
             if self.options.off_cpu {
-                // It would be refused for the same reason.
+                // Refused for the same reason.
                 self.tell_switch_times_only();
             }
             return Ok(true);
@@ -159,7 +158,7 @@ impl Plan {
             return true;
         }
         let used = self.describe(&self.events[index]);
-        // The user sees several steps as one.
+        // Shown as one step.
         (self.degradations).retain(
             |step| !matches!(step, Degradation::PrecisionLowered { wanted: w, .. } if *w == wanted),
         );
@@ -299,7 +298,7 @@ impl Plan {
         let total = |rings: RingSizes| rings.samples + rings.sideband;
         let wanted = self.shrunk().unwrap_or(total(self.rings));
         self.rings = halved;
-        // The user sees several halvings as one step.
+        // Shown as one step.
         self.degradations
             .retain(|step| !matches!(step, Degradation::RingShrunk { .. }));
         self.degradations.push(Degradation::RingShrunk {

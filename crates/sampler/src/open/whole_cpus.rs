@@ -35,7 +35,7 @@ pub(crate) fn open_whole_cpus(
     else {
         return Err(refused);
     };
-    // Traces and waits have readers that expect events of threads.
+    // Their readers expect events of threads.
     if plan.trace_unit().is_some() || plan.options.off_cpu {
         return Err(refused);
     }
@@ -51,7 +51,7 @@ pub(crate) fn open_whole_cpus(
     let Ok(opened) = open(plan, &Scope::All, cpus) else {
         return Err(refused);
     };
-    // From now on, FORK records report new processes.
+    // FORK records report later processes.
     let found = selection.threads();
     let mut pids: HashSet<u32> = found.iter().map(|thread| thread.pid).collect();
     if follows {

@@ -236,7 +236,7 @@ impl SessionBuilder {
     /// # Errors
     /// [`SessionError`]. The prepared child has then been removed.
     pub fn launch(self, command: &Launcher) -> Result<Session, SessionError> {
-        // Before the fork, so that the child inherits no descriptors of it.
+        // Before the fork, so that the child inherits no descriptors.
         let plan = Plan::new(self.events.clone(), self.options.clone(), Limits::read())?;
         let child = command.spawn()?;
         self.open(plan, Some(child))

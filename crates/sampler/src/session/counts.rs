@@ -62,7 +62,7 @@ impl FinalCounts {
     /// It exceeds the sum of all LOST records, which omit the last drops.
     pub fn lost_samples(&self) -> Option<u64> {
         let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
-        // An event that is not for a CPU has lost nothing there.
+        // An event has lost nothing on other CPUs.
         let sums = events.filter_map(|count| count.sum);
         sums.map(|reading| reading.lost).sum()
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_event_of_one_cpu_does_not_hide_what_others_lost() {
-        // Like an uncore PMU: the second event is for the first CPU only.
+        // Like an uncore PMU, the second event is for the first CPU only.
         let all = counts([
             [counted(Some(1)), counted(Some(2))],
             [counted(Some(3)), EventCount::default()],

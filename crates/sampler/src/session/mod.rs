@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 /// that was never started.
 #[derive(Debug)]
 pub struct Session {
-    // First, so that it is dropped first.
+    // Dropped first.
     threads: DrainThreads,
     cpus: Vec<Arc<CpuEvents>>,
     numbers: Vec<u32>,

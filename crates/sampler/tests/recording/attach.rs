@@ -182,7 +182,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     session.disable().unwrap();
     let disabled = now();
     program.work();
-    // Later records were already in the rings.
+    // Later records were in the rings.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();
     assert!(
@@ -191,7 +191,6 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     );
 }
 
-/// Returns the time of the records' clock.
 fn now() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -275,7 +274,6 @@ fn stacks_of_users_are_copied() {
             panic!("a sample");
         };
         let stack = sample.stack_user().unwrap();
-        // 0 without a user side.
         assert!(
             [0, 1000].contains(&stack.bytes.len()),
             "{}",
@@ -288,7 +286,7 @@ fn stacks_of_users_are_copied() {
 
 #[test]
 fn too_few_descriptors_are_told_with_figures() {
-    // In a process of its own, since the limit is per process.
+    // The limit is per process.
     if std::env::var_os("RPROF_TEST_FEW_FILES").is_none() {
         let own = std::env::current_exe().unwrap();
         let script =

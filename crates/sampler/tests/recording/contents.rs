@@ -65,7 +65,7 @@ fn samples_and_sideband_of_a_shell_loop() {
             .any(|(_, path)| is_sh(path) || path.ends_with(b"busybox")),
         "sh is mapped: {mapped:?}"
     );
-    // If requested, they would also mark other listeners' records.
+    // Requested build-ids would also mark other listeners' records.
     assert!(!mapped.iter().any(|(misc, _)| misc.has(Misc::MMAP_BUILD_ID)));
     let exits = recorded.of(RecordType::EXIT);
     assert!(

@@ -19,7 +19,7 @@ fn a_program_that_cannot_be_executed_is_an_error_and_leaves_nothing() {
         ("no-such-program-here", libc::ENOENT, 127),
         ("/etc/passwd", libc::EACCES, 126),
     ] {
-        // A PATH of folders that everybody may search: others cause EACCES, as in execvp(3).
+        // Folders that everybody may search: others cause EACCES, as in execvp(3).
         let command = Launcher::new(program).env("PATH", "/usr/bin:/bin");
         let Some(mut session) = launch(cpu_clock(), &command) else {
             return;
@@ -51,7 +51,6 @@ fn dropping_an_unstarted_session_ends_child_and_threads() {
     assert!(exists(pid));
     drop(session);
     assert!(!exists(pid));
-    // The threads have released the channel: the rest can be received, then it is closed.
     assert!(batches.iter().all(|batch| batch.bytes.is_empty()));
 }
 

@@ -74,7 +74,7 @@ fn unbound_threads_promise_within_the_slack() {
 
 #[test]
 fn promises_hold_when_rounds_are_cut_short() {
-    // Tiny batches and one buffer: nearly every round leaves records in the ring.
+    // Nearly every round leaves records in the ring.
     let worst = check("tiny batches", |builder| {
         builder.ring_bytes(1 << 20).configure(|o| {
             o.drain.batch_bytes = 0;
@@ -119,7 +119,7 @@ fn idle_cpus_publish_watermarks() {
         return;
     };
     session.start().unwrap();
-    // The program waits for the pipe, so all CPUs are idle.
+    // All CPUs are idle.
     let mut bare: HashMap<u32, (usize, u64)> = HashMap::new();
     while session
         .cpus()

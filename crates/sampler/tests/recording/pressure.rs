@@ -34,14 +34,13 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
     };
     let mut recorded = Recorded::new(session.events());
     session.start().unwrap();
-    // First half: no batch is received. The program reaches the end of it anyway.
+    // No batch is received in the first half.
     std::fs::File::open(&half)
         .unwrap()
         .read_to_string(&mut String::new())
         .unwrap();
     let waiting = session.batches().len();
-    // Receive all batches, which frees the rings. In the second half, a LOST record precedes the
-    // first sample.
+    // Frees the rings. In the second half, a LOST record precedes the first sample.
     while let Ok(batch) = session.batches().recv_timeout(Duration::from_millis(100)) {
         let bare = batch.bytes.is_empty();
         recorded.add(&batch);
@@ -53,7 +52,6 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
     let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
     open.write_all(b"go\n").unwrap();
     assert!(session.child_mut().unwrap().wait().unwrap().success());
-    // No batch is received during the stop either.
     let counts = session.stop();
     for batch in session.batches() {
         recorded.add(&batch);
@@ -102,7 +100,6 @@ fn samples_wait_in_the_reserve_for_a_receiver_that_is_late() {
             });
         let mut session = launch(builder, &sh(&[LOOP; 8].join("; ")))?;
         session.start().unwrap();
-        // No batch is received.
         assert!(session.child_mut().unwrap().wait().unwrap().success());
         session.stop().lost_samples()
     };
@@ -122,7 +119,7 @@ fn a_receiver_that_never_comes_blocks_nothing() {
     assert!(session.child_mut().unwrap().wait().unwrap().success());
     let counts = session.stop();
     assert!(counts.cpus.iter().all(|cpu| cpu.drain.unsent_bytes == 0));
-    // No LOST record reports these samples: their ring stayed full to the end.
+    // Their ring stayed full, so no LOST record reports these samples.
     let mut recorded = Recorded::new(session.events());
     for batch in session.batches() {
         recorded.add(&batch);
@@ -154,7 +151,7 @@ fn a_receiver_that_holds_batches_until_they_are_released_does_not_deadlock() {
             if marks.len() < cpus {
                 continue;
             }
-            // A batch is recycled only when every CPU has passed its watermark.
+            // A batch is recycled once every CPU has passed its watermark.
             let passed = marks.values().copied().min().unwrap();
             for batch in held.extract_if(.., |batch| batch.watermark <= passed) {
                 released += usize::from(!batch.bytes.is_empty());

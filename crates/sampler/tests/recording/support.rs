@@ -32,8 +32,7 @@ pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Sess
 pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Session> {
     match session {
         Ok(session) => Some(session),
-        // The kernel refuses a ring to unprivileged users when concurrent recordings, such as other
-        // tests, have reached their limit.
+        // Concurrent recordings may exhaust an unprivileged user's limit for rings.
         Err(SessionError::Open(error)) if is_forbidden(&error) => {
             rprof_testing::skip(format!("needs perf events: {error}"));
             None

@@ -33,7 +33,6 @@ fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the output of a recording with these fields.
 fn shown(bytes: &[u8], list: &str) -> Result<String, ScriptError> {
     let data = PerfData::read(bytes, Path::new("test")).unwrap();
     let mut options = Options::default();

@@ -99,7 +99,6 @@ fn assert_same(list: &str, samples: usize, path: &Path) {
     assert_eq!(ours.len(), samples);
 }
 
-/// Returns each bit below `bits`.
 fn single_bits(bits: u32) -> Vec<u64> {
     (0..bits).map(|bit| 1 << bit).collect()
 }

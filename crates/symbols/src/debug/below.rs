@@ -32,7 +32,7 @@ impl RootFiles {
 
 fn search(root: &Path) -> HashMap<BuildId, Vec<PathBuf>> {
     let mut found: HashMap<BuildId, Vec<PathBuf>> = HashMap::new();
-    // Root `/` is this machine itself, where paths suffice.
+    // Root `/` is this machine, where paths suffice.
     if root.parent().is_none() {
         return found;
     }
@@ -89,7 +89,7 @@ fn has_code_of_class<'data, E: FileHeader<Endian = Endianness>>(data: impl ReadR
     let is_code =
         |section: &&E::SectionHeader| section.sh_flags(endian).contains(elf::SHF_EXECINSTR);
     let mut code = sections.iter().filter(is_code).peekable();
-    // A file without section headers has code in its segments.
+    // Without section headers, segments have the code.
     code.peek().is_none() || code.any(|section| section.sh_type(endian) != elf::SHT_NOBITS)
 }
 

@@ -154,7 +154,7 @@ impl DebugFiles {
                 let right =
                     |file: &DebugFile, bytes: &[u8]| match (build_id, file.symbols.build_id()) {
                         (Some(ours), Some(theirs)) => ours.matches(theirs),
-                        // A hole makes a long file for free, so the CRC-32 is not computed.
+                        // A hole makes a long file for free.
                         _ if bytes.len() > MAX_CRC => {
                             too_long.store(true, Ordering::Relaxed);
                             false

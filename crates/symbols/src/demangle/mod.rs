@@ -38,7 +38,7 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
     if style == Style::Mangled || raw.len() > MAX_INPUT {
         return Cow::Borrowed(raw);
     }
-    // Rust first: its legacy names are valid C++ names too.
+    // Legacy names of Rust are valid C++ names too.
     let name = rust::demangle(raw, style)
         .or_else(|| cpp::demangle(raw, style))
         .or_else(|| ocaml::demangle(raw));

@@ -27,7 +27,7 @@ fn without_clone(raw: &str) -> &str {
     let end = if raw.starts_with("_R") {
         raw.find('.')
     } else {
-        // Legacy names contain dots, so the end is found by the hash: 17h, 16 digits, E.
+        // Legacy names contain dots and end with the hash: 17h, 16 digits, E.
         raw.rfind("17h").map(|at| at + 20).filter(|&end| {
             raw.get(end - 1..)
                 .is_some_and(|rest| rest.starts_with("E."))

@@ -136,7 +136,6 @@ fn parts_of_coroutines() {
         full("_Z4coroPZ4coromE14_Z4corom.Frame.actor"),
         "coro(coro(unsigned long)::_Z4corom.Frame*) [clone .actor]"
     );
-    // None of the texts before a dot is a mangled name.
     for untouched in ["_Z4coro$.actor", "_Z99f.Frame.actor", "_Z1fPZ.a.b.c.d.e.f"] {
         assert_eq!(short(untouched), untouched);
     }
@@ -329,8 +328,8 @@ fn short_way_is_the_long_way() {
         .collect();
     let (written, all) = (short.len(), names.len());
     assert!(written * 2 >= all, "{written} of {all} in one pass");
-    // The library is slow in debug builds, and wrong in a few cases, such as members of a class
-    // named after a pointer.
+    // The library is slow in debug builds, and wrong for members of a class named after a pointer
+    // and a few others.
     let every = short.len().div_ceil(30_000).max(1);
     let differs = |(raw, name): &&(&String, String)| {
         cpp::long(raw, Style::NoParameters).is_some_and(|long| long != *name)
@@ -437,7 +436,6 @@ fn lambdas_of_default_arguments_have_their_parameter() {
             "std::_Function_handler<void (int), S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_invoke",
             "std::_Function_handler<void (int), S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_invoke(std::_Any_data const&, int&&)",
         ),
-        // Two of them, and substitutions that count both.
         (
             "_ZNSt14_Function_base13_Base_managerIZN1S2goEiSt8functionIFviEES4_Ed0_UliE_E15_M_init_functorIRKS5_EEvRSt9_Any_dataOT_",
             "std::_Function_base::_Base_manager<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1}>::_M_init_functor<S::go(int, std::function<void (int)>, std::function<void (int)>)::{default arg#2}::{lambda(int)#1} const&>",
@@ -447,7 +445,7 @@ fn lambdas_of_default_arguments_have_their_parameter() {
         assert_eq!(demangle(raw, Style::NoParameters), short);
         assert_eq!(demangle(raw, Style::Full), full);
     }
-    // Not a scope: a class whose name ends so.
+    // A class whose name ends so.
     assert_eq!(demangle("_ZN2Ed3fooEv", Style::Full), "Ed::foo()");
     for damaged in ["_ZZ1fvEd", "_ZZ1fvEd_", "_ZZ1fvEd0_UlvE"] {
         assert_eq!(demangle(damaged, Style::Full), damaged);

@@ -142,7 +142,7 @@ impl<'a> Batch<'a> {
             let mut own = (self.query.lines)
                 .then(|| FileNames::of(&split_ref.dwarf, &split_ref.unit, head.lines?, &self.work))
                 .flatten();
-            // File numbers refer to its own list, or else to the list of the skeleton unit.
+            // File numbers refer to its own list, or else to the skeleton unit's.
             let mut found = match &mut own {
                 Some(own) => look_up(&mut open, &mut names, texts, &split_ref, svmas, Some(own)),
                 None => look_up(&mut open, &mut names, texts, &split_ref, svmas, files),

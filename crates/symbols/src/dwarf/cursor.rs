@@ -55,7 +55,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         self.depth += 1;
     }
 
-    /// Continues at `offset`, with an entry at this `depth`.
     pub(super) fn jump(&mut self, offset: UnitOffset, depth: isize) -> Option<()> {
         self.at = offset.0.checked_sub(self.first)?;
         self.depth = depth;
@@ -130,7 +129,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(found)
     }
 
-    /// Returns the target of a forward reference; `None` for others.
     pub(super) fn forward(&self, to: AttributeValue<Slice<'a>>) -> Option<UnitOffset> {
         match to {
             AttributeValue::UnitRef(next) if next > self.offset() => Some(next),
@@ -138,7 +136,6 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Skips the children of an entry at this `depth`.
     pub(super) fn skip_children(
         &mut self,
         layouts: &mut Layouts<'_, '_>,

@@ -218,7 +218,6 @@ mod tests {
         assert_eq!(read, [AttributeRole::Pcs, AttributeRole::Sibling]);
         assert_eq!(layout.steps.len(), 5);
 
-        // An entry without code has only its sibling as relevant attribute.
         let layout = Layout::new(gimli::DW_TAG_lexical_block, true, &parts);
         assert_eq!(layout.steps.len(), 4);
     }

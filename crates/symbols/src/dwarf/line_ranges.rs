@@ -60,7 +60,7 @@ impl<'a> DebugInfo<'a> {
         let Some(own) = section.slice().get(offset.0..end) else {
             return Vec::new();
         };
-        // Without `.debug_aranges`, as unit offsets have changed.
+        // Unit offsets have changed.
         let mut dwarf = file.sections.dwarf(bytes, true);
         dwarf.debug_info = EndianSlice::new(own, section.endian()).into();
         let Ok(context) = addr2line::Context::from_dwarf(dwarf) else {

@@ -111,7 +111,6 @@ impl Lengths {
     }
 }
 
-/// Prepends a folder to a relative path.
 fn put_before(path: &mut Vec<u8>, folder: &[u8]) {
     if path.starts_with(b"/") || folder.is_empty() {
         return;

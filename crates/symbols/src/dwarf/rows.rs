@@ -27,7 +27,7 @@ pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<
         next: 0,
         wanted: 0,
     };
-    // `None` means damage, or that all rows are found.
+    // Damage, or all rows found.
     let _ = Machine::new(header).run(header.raw_program_buf(), &mut search);
     search.found
 }

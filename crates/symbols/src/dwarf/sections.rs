@@ -389,7 +389,6 @@ mod tests {
         }
         assert!(left(&memory, 10_000));
         assert_eq!(memory.refused(), 0);
-        // With any byte damaged, and truncated at any length.
         let whole = elf(&SECTIONS, 0);
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
@@ -413,7 +412,6 @@ mod tests {
         assert_eq!(found.err(), Some(NoRoom));
         assert!(left(&little, 4999));
         assert_eq!(little.refused(), 1);
-        // Without lines, names are still available, and the refusal is counted.
         let more = MemoryBudget::new(5000 + 2999);
         let sections = Sections::find(&bytes, Naming::Usual, &more)
             .unwrap()

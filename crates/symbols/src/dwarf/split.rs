@@ -114,7 +114,6 @@ impl SplitFile {
 }
 
 impl Rest<'_> {
-    /// Reads the split unit of `skeleton`, with its sections.
     pub(super) fn head<'x>(
         &'x self,
         main: &Dwarf<Slice<'x>>,
@@ -195,7 +194,6 @@ mod tests {
                 "{stated}"
             );
         }
-        // Units of a trusted image may name any absolute path.
         let own = place(true, None, "/home/me/build/./o/../a.dwo");
         assert_eq!(own, Some("/home/me/build/a.dwo".into()));
         assert_eq!(place(true, None, "a.dwo"), None);

@@ -93,7 +93,6 @@ impl<'a> OpenUnits<'a> {
                 let read = abbreviations::table(&dwarf.debug_abbrev, offset, &self.work);
                 let len = read.as_ref().map_or(0, |(_, len)| *len);
                 if self.kept + len > MAX_KEPT {
-                    // Units share ownership of the tables.
                     self.abbreviations.clear();
                     self.units.clear();
                     self.kept = 0;

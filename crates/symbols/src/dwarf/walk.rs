@@ -119,9 +119,9 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
             if !((is_function || is_call) && layout.has_pcs) {
-                // Most functions are declarations, or only exist inlined. Types are skipped only
-                // with a sibling attribute: otherwise it is not free, and a function in a type
-                // would need a second pass.
+                // Most functions are declarations, or only exist inlined. Skip types only with a
+                // sibling attribute: otherwise it is not free, and a function in a type would need
+                // a second pass.
                 let is_done = match tag {
                     gimli::DW_TAG_subprogram => !nested,
                     _ => is_call || holds_no_code(tag, nested) && layout.has_sibling,

@@ -65,7 +65,7 @@ impl WorkBudget {
         unit: &Unit<Slice<'a>>,
         value: AttributeValue<Slice<'a>>,
     ) -> Option<&'a [u8]> {
-        // Stops here once the budget is used up, as a search may span a whole section.
+        // A search may span a whole section.
         self.spend(16)?;
         let Ok(text) = dwarf.attr_string(unit, value) else {
             // The search may have reached the end of a section.
@@ -89,7 +89,7 @@ impl WorkBudget {
         let order = Ordering::Relaxed;
         let taken = from.fetch_update(order, order, |left| left.checked_sub(amount));
         if taken.is_err() {
-            // Empty the budget, so that smaller charges fail too and the lookup ends.
+            // Smaller charges fail too, so the lookup ends.
             from.store(0, order);
             self.refuse();
         }

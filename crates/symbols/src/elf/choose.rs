@@ -73,14 +73,14 @@ impl<'a> Chooser<'a> {
                 .map_or(u64::MAX, |next| next.start);
             let candidate = &mut candidates[index];
             if candidate.is_label() && candidate.start < covered {
-                // A label in a function, such as in inline assembly: the function names its code.
+                // The function names the code at a label, such as in inline assembly.
                 continue;
             }
             if !candidate.untyped {
                 covered = covered.max(candidate.start.saturating_add(candidate.size));
             }
             if candidate.size == 0 {
-                // The last alias without size gets one and wins: arbitrary, as in `perf`.
+                // Arbitrary, as in `perf`.
                 candidate.size = next.min(candidate.limit).saturating_sub(candidate.start);
             }
         }
@@ -128,7 +128,6 @@ impl<'a> Chooser<'a> {
         &raw[..raw.len().min(4096)]
     }
 
-    /// Returns the display name, which determines the rank.
     fn name(&mut self, candidate: &Candidate) -> Cow<'a, str> {
         let raw = self.raw_name(candidate);
         if self.demangle_budget == 0 {
@@ -143,7 +142,7 @@ fn sort(candidates: &mut Vec<Candidate>) {
     if candidates.is_sorted_by_key(|candidate| candidate.start) {
         return;
     }
-    // Candidates are large, so this sorts their indexes in 16 bytes.
+    // Candidates are large: sort their indexes.
     let starts = candidates.iter().map(|candidate| candidate.start);
     let mut order: Vec<(u64, usize)> = starts.zip(0..).collect();
     order.sort_unstable();
@@ -154,7 +153,7 @@ fn sort(candidates: &mut Vec<Candidate>) {
 /// files.
 fn same_rank(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (without_version(a), without_version(b));
-    // A name with this prefix may rank differently, so it must be demangled.
+    // May rank differently, so it must be demangled.
     let settled = |name: &[u8]| !name.windows(3).any(|part| part == b"SyS");
     (a == b || variants_of_one(a, b)) && settled(a) && settled(b)
 }

@@ -139,7 +139,6 @@ mod tests {
         let data = std::fs::read("/proc/self/exe").unwrap();
         let name = "rprof_symbols::elf::find::tests::marker";
         let offset = function_offset(&data, name).unwrap();
-        // The lookup table leads back to it.
         let symbols = super::super::ElfSymbols::parse(&data).unwrap();
         let symbol = symbols.lookup_offset(offset).unwrap();
         assert_eq!(symbol.name(Style::NoParameters), name);

@@ -135,7 +135,6 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         code.iter().any(|byte| *byte != 0).then_some(code)
     }
 
-    /// Returns true for an address in an executable segment.
     pub(crate) fn is_code(&self, svma: u64) -> bool {
         self.segments.is_code(svma)
     }
@@ -193,7 +192,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
     /// runs.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         let Tables { table, indirect } = self.all();
-        // An outer symbol resumes where a nested one ends, so its ends are included.
+        // An outer symbol resumes where a nested one ends.
         let starts = table.entries().iter().map(Entry::start);
         let ends = table.entries().iter().map(Entry::end);
         let plt = indirect.iter();

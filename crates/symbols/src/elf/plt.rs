@@ -82,7 +82,7 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
         return indirect;
     }
     let slots = slots(file, dynsym);
-    // Resolvers need a symbol lookup, so the table is built on demand.
+    // Built on demand: only resolvers need a symbol lookup.
     let mut symbols = None;
     for section in sections {
         let svma: u64 = section.sh_addr(file.endian).into();
@@ -158,7 +158,7 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     dynsym: Option<&SymbolTable<'data, E>>,
 ) -> Slots {
     let mut slots = Slots::default();
-    // Each byte of the file is read at most once on average: overlapping sections are malicious.
+    // Overlapping sections are malicious: read each byte at most once on average.
     let mut budget = file.data.len();
     for section in file.sections.iter() {
         if !section.sh_flags(file.endian).contains(elf::SHF_ALLOC) {

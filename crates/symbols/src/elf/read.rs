@@ -205,7 +205,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
         let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
         drop(candidates);
-        // Appended after the symbols: a symbol at the start of a PLT entry keeps its name.
+        // Last: a symbol at the start of a PLT entry keeps its name.
         let indirect = plt::append(self, dynsym.as_ref(), &mut entries);
         Tables {
             table: Table::new(entries),

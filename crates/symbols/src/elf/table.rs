@@ -119,7 +119,6 @@ fn tails(entries: &[Entry]) -> Vec<Tail> {
     let mut open: Vec<u32> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let until = entries.get(index + 1).map_or(u64::MAX, Entry::start);
-        // Lookups find the entry itself up to its end, and open symbols after it.
         let mut at = entry.end();
         while at < until
             && let Some(&outer) = open.last()

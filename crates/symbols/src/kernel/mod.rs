@@ -106,7 +106,7 @@ impl KernelSymbols {
             };
             any = true;
             any_address |= start != 0;
-            // A, N, r, ...: per-CPU offsets and constants, which are no addresses or no boundaries.
+            // A, N, r, ...: per-CPU offsets and constants, no addresses or no boundaries.
             let code = matches!(kind, b't' | b'T' | b'w' | b'W');
             if !code && !matches!(kind, b'd' | b'D' | b'b' | b'B') || name.starts_with('$') {
                 return;
@@ -158,8 +158,7 @@ impl KernelSymbols {
     fn finish(&mut self) {
         // Stable sort: the list is sorted except for a few modules.
         self.entries.sort_by_key(|entry| entry.start);
-        // The last alias wins, but code wins over data: `_etext` and similar symbols share
-        // addresses with both.
+        // The last alias wins, but code wins over data such as `_etext`.
         self.entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
             if same && (next.code || !kept.code) {
@@ -246,7 +245,6 @@ const MAX_LINE: usize = 64 << 10;
 
 /// Calls `each` with the lines, without line ends. Truncates overlong lines.
 fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    // Start of a line that continues in the next buffer.
     let mut begun: Vec<u8> = Vec::new();
     loop {
         let available = match list.fill_buf() {
@@ -279,7 +277,7 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
 }
 
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
-    // Fast path for the kernel's usual form: 16 digits, the type, no module.
+    // Fast path: 16 digits, the type, no module.
     if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
         && let Some(start) = address(&start)
         && !rest.is_empty()

@@ -97,7 +97,7 @@ fn running_key() -> Option<Vec<u8>> {
     let shows_addresses = lines.any(|(start, ..)| start != 0);
     let mut key = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     for module in loaded_modules() {
-        // The symbols of a module that is being loaded or unloaded will change.
+        // A module in transition.
         if !module.is_live || module.start == 0 {
             return None;
         }
@@ -142,7 +142,7 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 
-        // Damage in an unread block is detected on reading it, and the cache is rewritten.
+        // Damage in a block is detected on reading it, and the cache is rewritten.
         let third = load();
         let whole = fs::read(&path).unwrap();
         let mut damaged = whole.clone();

@@ -178,7 +178,7 @@ impl StoredSymbols {
         let mut bounds = Vec::with_capacity(self.blocks.len() * IN_BLOCK * 2);
         for (number, block) in self.blocks.iter().enumerate() {
             let table = self.table(block)?;
-            // The last entry belongs to the next block, except in the last block.
+            // The last entry of other blocks belongs to the next one.
             let own = match number + 1 < self.blocks.len() {
                 true => table.entries.len().saturating_sub(1),
                 false => table.entries.len(),
@@ -405,7 +405,6 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
             assert!(stored.is_certain(avma), "{avma:#x}");
             assert_eq!(stored.lookup(avma), symbols.lookup(avma));
         }
-        // No other code can be in the page of a symbol.
         assert!(stored.is_certain(0xffff_ffff_8100_3060));
         assert!(!stored.is_certain(0xffff_ffff_8100_4000));
         assert!(!stored.is_certain(0x1000) && !stored.is_certain(u64::MAX));
@@ -438,7 +437,6 @@ ffffffffc0001000 t bpf_prog_6deef7357e7b4530_sd_devices\t[bpf]
         assert!(answers(&longer).is_none());
     }
 
-    /// Only lookups in the damaged block fail.
     #[test]
     fn a_damaged_block_does_not_answer() {
         let symbols = many();

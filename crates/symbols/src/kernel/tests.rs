@@ -94,7 +94,6 @@ fn hostile_lines() {
     let _ = symbols.lookup(u64::MAX);
 }
 
-/// Checks the visible symbols of the running kernel for consistency.
 #[test]
 fn running_kernel() {
     let Ok(symbols) = KernelSymbols::load_running() else {

@@ -96,11 +96,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the cached result for an address. `None` if there is none.
     #[expect(
         clippy::option_option,
         reason = "debug information answers with an option"
     )]
+    /// Returns the cached result for an address. `None` if there is none.
     pub(super) fn answer(&mut self, svma: u64) -> Option<Option<Found>> {
         let index = self.stored.svmas.binary_search(&svma).ok()?;
         let place = usize::try_from(*self.stored.places.get(index)?).ok()?;

@@ -75,7 +75,7 @@ impl Symbolizer {
         shift: u64,
         offsets: &Range<u64>,
     ) -> Result<Code, Reason> {
-        // Symbols given by the user: the recorded kernel need not be the running one.
+        // The recorded kernel need not be the running one.
         if self.kernel_given {
             return Err(Reason::ForeignKernel);
         }

@@ -109,7 +109,6 @@ impl FunctionBounds {
         let behind = [u16::MAX; AT_A_TIME];
         FunctionBounds {
             base,
-            // Without bounds, every offset is its own canonical offset.
             reach: if bounds.is_empty() { 0 } else { reach },
             buckets: buckets.into(),
             shift,
@@ -323,7 +322,6 @@ mod tests {
         assert_eq!(FunctionBounds::none().canonical_offset(u64::MAX), u64::MAX);
         let end = u64::from(u32::MAX);
         assert_eq!(FunctionBounds::new(vec![0, end]).canonical_offset(end), end);
-        // Distant bounds take no memory for the gap.
         assert_eq!(
             FunctionBounds::new(vec![0, end]).canonical_offset(end - 1),
             end - 1
@@ -404,7 +402,6 @@ mod tests {
     fn what_stands_for_an_offset_has_its_answer() {
         assert_answers("/proc/self/exe", false, 97);
         assert_answers("/proc/self/exe", true, 197);
-        // Mostly without symbols.
         assert_answers("/bin/sh", true, 3);
     }
 

@@ -112,8 +112,8 @@ impl Symbolizer {
         let mut names = SymbolCache::default();
         let resolve = |(avma, found): (u64, Option<KernelSymbol<'_>>)| {
             let found = found.ok_or(Reason::NoSymbolAtAddress)?;
-            // Recordings that treat the kernel as one image name no modules: accept any. Otherwise
-            // another module may be loaded here now.
+            // Recordings that treat the kernel as one image name no modules. Otherwise another
+            // module may be loaded here now.
             if wanted.is_some() && found.module != wanted {
                 return Err(Reason::ForeignModule);
             }

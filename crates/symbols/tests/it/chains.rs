@@ -28,7 +28,6 @@ impl fmt::Display for Frame {
 /// Frames at an address, innermost first.
 pub(crate) type Chain = Vec<Frame>;
 
-/// Converts the result of this crate.
 pub(crate) fn chain(frames: &rprof_symbols::Frames) -> Chain {
     let frame = |frame: rprof_symbols::Frame<'_>| Frame {
         name: frame.raw.to_owned(),
@@ -39,7 +38,6 @@ pub(crate) fn chain(frames: &rprof_symbols::Frames) -> Chain {
     frames.iter().rev().map(frame).collect()
 }
 
-/// Removes `.` and `..` from a path.
 pub(crate) fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -86,7 +84,6 @@ fn same_line(a: &Frame, b: &Frame) -> bool {
 pub(crate) struct Aliases(BTreeMap<String, BTreeSet<u64>>);
 
 impl Aliases {
-    /// Reads both symbol tables of these files.
     pub(crate) fn of<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut found = Self::default();
         for bytes in files {

@@ -132,7 +132,6 @@ fn only_the_right_file_counts() {
         assert_eq!(ask(), Err(Reason::Stripped), "a FIFO");
         std::fs::remove_file(&debug).unwrap();
     }
-    // Distributions install symbolic links.
     let elsewhere = scratch.path().join("elsewhere");
     std::fs::write(&elsewhere, &good).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &debug).unwrap();

@@ -36,7 +36,7 @@ fn functions_of_real_programs() {
         let symbols = ElfSymbols::parse(std::fs::read(&path).unwrap()).unwrap();
         names.extend(symbols.iter().filter_map(|symbol| {
             let raw = str::from_utf8(symbol.raw()).ok()?;
-            // c++filt keeps hashes and disambiguators of Rust. Data is not profiled.
+            // c++filt keeps hashes and disambiguators of Rust.
             let rust = raw.contains("17h") || raw.starts_with("_R");
             let function = !raw.starts_with("_ZT") && !raw.starts_with("_ZGV");
             (raw.starts_with("_Z") && function && !rust && !raw.contains('@'))
@@ -96,9 +96,8 @@ fn collected_pairs() {
     for ((source, kind), (all, alike)) in &tallies {
         let percent = 100.0 * *alike as f64 / *all as f64;
         eprintln!("{source}, {kind}: {alike} of {all} names agree, {percent:.1} %");
-        // Nearly all names must agree in the short form, which is the displayed one. The full form
-        // differs for types that are rare in function names (returned pointers to functions,
-        // expressions).
+        // The full form differs for types that are rare in function names (returned pointers to
+        // functions, expressions).
         let least = if *kind == "short" { 95 } else { 80 };
         assert!(*alike * 100 >= *all * least, "{source}, {kind}");
     }

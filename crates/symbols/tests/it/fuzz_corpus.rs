@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rprof_testing::replay_fuzz_corpus;
 
-// Of which the target `debug_info_oracle` makes use.
 use crate::{chains, judge};
 
 #[test]
@@ -28,7 +27,6 @@ fn debug_info_over_its_corpus() {
     replay_fuzz_corpus("debug_info", debug_info::run);
 }
 
-/// The same inputs serve both targets.
 #[test]
 fn debug_info_oracle_over_the_corpus_of_debug_info() {
     static SAME: AtomicUsize = AtomicUsize::new(0);

@@ -107,7 +107,6 @@ impl Forged {
                 file.extend(word.to_le_bytes());
             }
         }
-        // ELF header and one PT_LOAD.
         let mut head = b"\x7fELF\x02\x01\x01".to_vec();
         head.resize(16, 0);
         head.extend([3, 0, 62, 0, 1, 0, 0, 0]);
@@ -212,7 +211,6 @@ fn forged_sections() {
     .write(&path);
     look_up(&path, &offsets);
 
-    // The same list for every unit.
     let mut list = abbreviations();
     list.splice(0..9, [1, 0x11, 1, 0x55, 0x17, 0, 0]);
     let info: Vec<u8> = (0..50_000).flat_map(|_| unit(&[1, 0, 0, 0, 0])).collect();

@@ -38,7 +38,6 @@ fn check(path: &Path, reference: &Path, dir: Option<&Path>) -> usize {
     sum.both
 }
 
-/// Builds the C++ fixture with debug information.
 fn build(scratch: &Scratch, compiler: &str, name: &str, options: &[&str]) -> PathBuf {
     let mut all = vec!["-O2", "-g", "-Wl,--build-id"];
     all.extend(options);
@@ -147,8 +146,7 @@ fn debug_files_by_every_way() {
     objcopy(&["--strip-all"], &path, &stripped);
     check(&stripped, &path, Some(&dir));
 
-    // By the name in .gnu_debuglink: beside the image, in .debug, in the debug folder. Without a
-    // build-id the CRC decides.
+    // By the name in .gnu_debuglink. Without a build-id the CRC decides.
     for has_id in [true, false] {
         let without = ["--remove-section=.note.gnu.build-id"];
         let remove = if has_id { &[][..] } else { &without };
@@ -233,7 +231,6 @@ fn split_units() {
             check(&split, &whole, None);
         }
         if version == "5" {
-            // The file of another unit must be rejected.
             let other = scratch.path().join("split-4/program.dwo");
             let own = split.with_file_name("program.dwo");
             if other.exists() {
@@ -273,7 +270,6 @@ fn shared_by_dwz() {
     check(&b, &other, None);
 }
 
-/// The same with DWARF 5: `.debug_sup`, `DW_FORM_ref_sup8`, `DW_FORM_strp_sup`.
 #[test]
 fn shared_by_the_standard() {
     if !have(TOOLS) || !have(&["dwz", "readelf"]) {
@@ -297,8 +293,7 @@ fn shared_by_the_standard() {
         assert!(sections.contains(".debug_sup"), "{sections}");
         check(&path, whole, None);
     }
-    // The supplementary file is required, no other file replaces it, and its absence yields no
-    // wrong names.
+    // No other file replaces the supplementary one, and its absence yields no wrong names.
     let a = scratch.path().join("a");
     let addresses = crate::others::addresses(&one, 300, 5);
     let whole = crate::others::ours(&a, &Places::default(), &addresses);
@@ -318,7 +313,6 @@ fn shared_by_the_standard() {
     }
 }
 
-/// Finds the symbols in `.gnu_debugdata`.
 #[test]
 fn mini_debug_information() {
     if !have(TOOLS) || !have(&["xz"]) {

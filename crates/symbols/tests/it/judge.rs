@@ -145,7 +145,6 @@ impl Functions {
         Self(all)
     }
 
-    /// Returns the names of the functions that cover an address.
     fn at(&self, svma: u64) -> impl Iterator<Item = &str> {
         let begun = self.0.partition_point(|(start, ..)| *start <= svma);
         let near = self.0[..begun].iter().rev();
@@ -155,7 +154,6 @@ impl Functions {
     }
 }
 
-/// Classifies a difference between two results.
 pub(crate) fn judge(
     functions: &Functions,
     aliases: &Aliases,
@@ -174,7 +172,7 @@ pub(crate) fn judge(
         }
         _ => {}
     }
-    // Replaces each accepted difference with the other result.
+    // Replaces accepted differences with the other result.
     let mut ours = ours.clone();
     for (one, other) in ours.iter_mut().zip(theirs) {
         if one.line == 0 {

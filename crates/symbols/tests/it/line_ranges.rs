@@ -82,6 +82,5 @@ fn rows_for_a_range_are_the_lines_of_its_addresses() {
         lines.iter().filter(|lines| **lines > 300).count() >= 6,
         "{lines:?}"
     );
-    // A file without debug information has no rows.
     assert!(lines.contains(&0), "{lines:?}");
 }

@@ -178,7 +178,6 @@ fn go_functions_of_stripped_programs() {
             for svma in [symbol.start(), symbol.start() + symbol.size() - 1] {
                 match stripped.lookup_svma(svma) {
                     Some(found) if without_abi(found.raw()) == without_abi(raw) => same += 1,
-                    // Those of C have exported names or none.
                     Some(found) if is_c => {
                         let (whole, found) = (without_abi(raw), without_abi(found.raw()));
                         panic!("{program} {flags} {svma:#x}: {found} instead of {whole}")

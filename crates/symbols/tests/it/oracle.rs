@@ -141,7 +141,7 @@ fn addr2line_agrees_on_compiled_programs() {
     let scratch = Scratch::new();
     let mut sum = Comparison::default();
     let mut build = |compiler: &str, level: &str, further: &[&str]| {
-        // Same order as in `inlines.rs`, to build the same program.
+        // As in `inlines.rs`, to build the same program.
         let mut options = vec![level, "-g", "-Wl,--build-id"];
         options.extend(further);
         if compiler == "clang" {
@@ -192,7 +192,6 @@ fn addr2line_agrees_on_the_c_library() {
     sum.check(2_000, 200);
 }
 
-/// Returns the installed debug file of an image.
 fn debug_file(path: &Path) -> Option<PathBuf> {
     let found = crate::others::debug_file(path, &Places::default())?;
     found.exists().then_some(found)

@@ -38,7 +38,6 @@ pub(crate) fn addresses(path: &Path, count: usize, seed: u64) -> Vec<(u64, u64)>
     found
 }
 
-/// Returns the results of this crate.
 pub(crate) fn ours(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Vec<Chain> {
     let mut builder = Symbolizer::builder();
     if let Some(dir) = &places.dir {
@@ -143,7 +142,6 @@ fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
     chain
 }
 
-/// Returns the path of an image's debug file, by build-id.
 pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
     let bytes = std::fs::read(path).ok()?;
     let id = object::File::parse(&bytes[..])

@@ -84,7 +84,6 @@ fn names_of_files() {
     for line in wrong.iter().step_by(1 + wrong.len() / 60) {
         eprintln!("{line}");
     }
-    // Names that the demanglers write differently are counted in `demangling`.
     assert!(wrong.len() * 1000 <= total, "{} of {total}", wrong.len());
 }
 

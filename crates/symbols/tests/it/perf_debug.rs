@@ -113,7 +113,6 @@ impl Tally {
     }
 }
 
-/// System libraries with installed debug files, such as libc6-dbg.
 #[test]
 fn installed_debug_files() {
     if !have(&["perf"]) {

@@ -61,7 +61,7 @@ pub(crate) fn perf_data(path: &str, len: u64, ips: &[u64]) -> Vec<u8> {
             &[words(&[ip]), words32([77, 77]), words(&[time as u64 + 1])],
         );
     }
-    // Header; attribute: software event 0, IP | TID | TIME, mmap records, no ids.
+    // Software event 0, IP | TID | TIME, mmap records, no ids.
     let mut file = b"PERFILE2".to_vec();
     file.extend(words(&[
         104,
@@ -93,7 +93,6 @@ pub(crate) fn ask_perf(
     let file = scratch.join("perf.data");
     std::fs::write(&file, data).unwrap();
     let mut command = Command::new("perf");
-    // An empty build-id cache.
     command
         .arg("--buildid-dir")
         .arg(scratch.join("cache"))

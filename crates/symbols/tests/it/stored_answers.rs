@@ -52,17 +52,14 @@ impl Kept {
         symbolizer.resolve_image(&ImageKey::file(&self.program), offsets)
     }
 
-    /// Resolves in a new run with the cache.
     fn again(&self, offsets: &[u64]) -> Vec<Lookup> {
         self.resolve(&self.builder().build(), offsets)
     }
 
-    /// Resolves without the cache.
     fn anew(&self, offsets: &[u64]) -> Vec<Lookup> {
         self.resolve(&Symbolizer::builder().build(), offsets)
     }
 
-    /// Returns the files of the cache.
     fn files(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.scratch.path().join("rprof")) else {
             return Vec::new();
@@ -117,13 +114,11 @@ fn answers_are_kept_and_are_those_of_debug_information() {
         let short = fs::metadata(kept.file()).unwrap().len();
         let mode = fs::metadata(kept.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        // Missing results are added.
         assert_eq!(kept.again(all), expected);
         let long = fs::metadata(kept.file()).unwrap().len();
         assert!(short < long, "{short} {long}");
         assert_eq!(kept.again(all), expected);
         assert_eq!(kept.again(half), expected[all.len() - half.len()..]);
-        // Results without lines are stored separately.
         let names = |lookups: Vec<Lookup>| {
             let names = |frames: &rprof_symbols::Frames| frames.names().map(Into::into).collect();
             let names = lookups.iter().map(|lookup| lookup.as_ref().map(names));
@@ -191,7 +186,6 @@ fn a_damaged_file_is_passed_over_and_replaced() {
         assert_eq!(kept.again(&kept.offsets), expected);
         assert_eq!(fs::read(kept.file()).unwrap(), whole);
     }
-    // An unwritable cache changes no results.
     fs::remove_file(kept.file()).unwrap();
     let folder = kept.scratch.path().join("rprof");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();

@@ -70,7 +70,6 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the output of a command with `input`.
 pub(crate) fn run(command: &mut Command, input: &str) -> String {
     let mut child = command
         .stdin(Stdio::piped())
@@ -109,7 +108,6 @@ pub(crate) fn system_files() -> Vec<PathBuf> {
     files
 }
 
-/// Builds the fixtures with all options and available compilers.
 pub(crate) fn compiled_files(scratch: &Scratch) -> Vec<PathBuf> {
     if !have(&["gcc", "g++"]) {
         return Vec::new();

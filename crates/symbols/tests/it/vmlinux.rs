@@ -79,7 +79,6 @@ fn a_kernel_that_was_moved_is_named_with_lines() {
     }
     let scratch = Scratch::new();
     let symbolizer = with(&make(&scratch, "vmlinux", &hex(&BUILD_ID)));
-    // The running kernel is another one, so all names come from the file.
     let found = symbolizer.resolve_image(
         &kernel(),
         &[

@@ -24,7 +24,6 @@ pub(super) fn shows_since_start(state: &State) -> bool {
     state.source.live.is_some() && is_wide && state.filters.is_empty()
 }
 
-/// Returns the first column of names in the table of functions.
 pub(super) fn name_column(state: &State) -> usize {
     match shows_since_start(state) {
         true => SINCE_START + SINCE_WIDTH,

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<u8> {
         .inlines(true)
         .lines(true)
         .locates(true)
-        // A function has the same name in all tables, independent of the other functions sampled.
+        // A function has the same name in all tables, independent of other functions.
         .tells_apart(false)
         .kernel_cache(PrivateCache::of_user())
         .answer_cache(PrivateCache::of_user())

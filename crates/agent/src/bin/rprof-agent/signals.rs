@@ -22,7 +22,7 @@ impl Signals {
             if rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
-            // Handlers run in this order: the flag is checked before it is set.
+            // In this order: the flag is checked before it is set.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&second))?;
             flag::register(signal, Arc::clone(&second))?;
             pipe::register(signal, waker.try_clone()?)?;

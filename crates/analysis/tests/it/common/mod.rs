@@ -27,7 +27,6 @@ pub(crate) fn mapping(pid: i32, start: u64, len: u64, pgoff: u64, path: &str) ->
     }
 }
 
-/// A recording of one event with the given records.
 pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
     let events = vec![EventDescription {
         attr,
@@ -37,12 +36,10 @@ pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
     file_of_events(events, records)
 }
 
-/// A recording of several events with the given records.
 pub(crate) fn file_of_events(events: Vec<EventDescription>, records: &[u8]) -> PerfData {
     file_with(events, records, FeatureSections::default())
 }
 
-/// A recording with events, records, and header sections.
 pub(crate) fn file_with(
     events: Vec<EventDescription>,
     records: &[u8],

@@ -72,13 +72,11 @@ fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
     }
 }
 
-/// Rewrites the recording in each form, and compares the profiles.
 fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
     let see = |data: &PerfData| {
         let mut seen = seen(data, symbolizer);
         if !with_warnings {
             seen.quality.warnings.clear();
-            // Damage is not written again.
             seen.quality.damaged = false;
         }
         seen
@@ -96,11 +94,10 @@ fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
         let mut out = Vec::new();
         match rewrite_pipe(data, &mut out, compression) {
             Ok(_) => again(&format!("a {way} stream"), &out),
-            // An event has more ids than a stream record can hold.
             Err(e) => assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}"),
         }
     }
-    // Bytes of a stack dump have their machine's order.
+    // Stack dumps have their machine's byte order.
     let has_dumps = |event: &Event| event.attr.sample_type.contains(SampleType::STACK_USER);
     if !data.events().list().iter().any(has_dumps) {
         again("a file in the other byte order", &swapped(data));

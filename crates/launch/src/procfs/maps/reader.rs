@@ -53,7 +53,6 @@ impl MapsReader {
         MapsReader::default()
     }
 
-    /// Creates a reader of the text only, as before Linux 6.11.
     #[cfg(test)]
     fn of_text() -> MapsReader {
         MapsReader {
@@ -212,7 +211,6 @@ mod tests {
                 let hits = counts.build_id_hits - after_first.build_id_hits;
                 assert_eq!(hits, with_file(&second) as u64);
             }
-            // The text contains no build-ids.
             false => assert_eq!(counts, MapsCounts::default()),
         }
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Three runs of the same stacks, with small differences.
 fn three(stacks: &[(&str, u64)]) -> [Profile; 3] {
     [0, 3, 7].map(|more| {
         let stacks: Vec<_> = stacks.iter().map(|(stack, n)| (*stack, n + more)).collect();
@@ -34,7 +33,6 @@ fn callers_of_what_changed_are_led_to_it() {
     assert_eq!(led[5..], [None, None]);
     let failing: Vec<_> = diff.failing().map(|row| row.name.as_deref()).collect();
     assert_eq!(failing, [Some("sort")]);
-    // Swapped sides give the same chain.
     let back = compare(&three(&new), &three(&old), &CompareOptions::default()).unwrap();
     for (there, back) in diff.functions.iter().zip(&back.functions) {
         assert_eq!(there.explained_by, back.explained_by, "{:?}", there.name);
@@ -89,7 +87,6 @@ fn a_function_without_time_of_its_own_that_goes_has_moved() {
         assert_eq!(row(&diff, "wrapper").total.verdict, Verdict::Moved);
         assert_eq!((diff.outcome, diff.gate()), (Outcome::Moved, Gate::Passed));
     }
-    // The root may be renamed, too.
     let named = |root: &str| {
         let stacks = [("x", 3000), ("y", 4000), ("z", 2000)];
         let stacks = stacks.map(|(name, n)| (format!("{root};{name}"), n));

@@ -68,7 +68,6 @@ fn a_closure_among_arguments_may_be_written_in_another_function() {
     let old = "run<app::read::{closure#0}::{closure_env#1}, alloc::vec::Vec<u8>>";
     let new = "run<app::read_all::{closure#2}::{closure_env#0}, alloc::vec::Vec<u8>>";
     assert_eq!(left(&[old], &[new]), 0);
-    // With other arguments it is another function; among several it is ambiguous.
     assert_eq!(
         left(
             &[old],

@@ -14,7 +14,6 @@ fn builds(old: &[&str], new: &[&str]) -> ProfileDiff {
     compare(&build(old), &build(new), &CompareOptions::default()).unwrap()
 }
 
-/// Names and amounts of rows below `main`, in samples.
 fn rows(diff: &ProfileDiff) -> Vec<(&str, u64, u64)> {
     (diff.functions.iter())
         .filter(|row| row.name.as_deref() != Some("main"))
@@ -109,7 +108,6 @@ fn a_closure_without_a_function_is_part_of_what_it_is_inlined_into() {
             builder.finish()
         })
     };
-    // Both closures together take as much as before.
     let diff = compare(
         &runs(1000, 2000),
         &runs(2000, 1000),
@@ -167,7 +165,6 @@ fn threads_of_a_program_that_is_called_otherwise_are_one() {
         .collect();
     stacks.sort_unstable();
     assert_eq!(stacks, [("app-new", [100, 200]), ("writer", [100, 200])]);
-    // Threads without common stacks stay separate.
     let other = run(["writer", "app-new"], 100);
     let diff = compare(&old, &other, &options).unwrap();
     assert_eq!(diff.stacks.len(), 4);

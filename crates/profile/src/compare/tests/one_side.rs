@@ -59,7 +59,6 @@ fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
         let new = allocator("je_malloc", samples, STEADY);
         let (verdict, outcome, _) = verdicts(&old, &new, "int_malloc");
         assert_eq!((verdict, outcome), (Verdict::Moved, Outcome::Moved));
-        // The new function has moved as well.
         let (verdict, _, gate) = verdicts(&new, &old, "int_malloc");
         assert_eq!((verdict, gate), (Verdict::Moved, Gate::Passed));
     }
@@ -179,7 +178,6 @@ fn a_side_with_next_to_no_samples_is_not_judged() {
             (Outcome::Suspected, Gate::Inconclusive)
         );
     }
-    // A small program counts as a program.
     let small = runs(&[("main", [8, 9, 8, 8, 9])]);
     let diff = compare(&small, &full, &CompareOptions::default()).unwrap();
     assert_eq!((diff.cautions.len(), diff.gate()), (0, Gate::Regressed));

@@ -80,7 +80,7 @@ fn what_takes_more_below_a_new_wrapper_is_found_and_the_wrapper_is_not() {
 
 #[test]
 fn a_new_wrapper_is_found_if_what_it_calls_was_not_done_before() {
-    // Each of the many functions below is too small for a verdict.
+    // Each function below is too small for a verdict.
     let names: Vec<String> = (0..12)
         .map(|n| format!("_start;main;run;check;small{n}"))
         .collect();
@@ -146,7 +146,6 @@ fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
         let diff = compare(&old, &program(new), &CompareOptions::default()).unwrap();
         let verdict = row(&diff, "check").total.verdict;
         assert_eq!(verdict, expected, "{new:?}");
-        // `copy` may be a finding, but not its caller.
         assert!(!failing(&diff).contains(&"check"), "{new:?}");
     }
 }

@@ -60,7 +60,6 @@ fn cost_that_moves_under_one_caller_is_no_regression() {
     let counterpart = &diff.functions[utf8.counterpart.unwrap()];
     assert_eq!(counterpart.name.as_deref(), Some("ascii"));
     assert_ne!(diff.gate(), Gate::Regressed);
-    // An inlined call adds to its caller's self amount.
     let new = runs(&[
         ("main;parse", 2000),
         ("main;parse;token", 3000),
@@ -69,7 +68,6 @@ fn cost_that_moves_under_one_caller_is_no_regression() {
     let diff = compare(&old, &new, &options).unwrap();
     assert_eq!(row(&diff, "parse").own.verdict, Verdict::Moved);
     assert_eq!(row(&diff, "ascii").own.verdict, Verdict::Moved);
-    // Without a decrease, nothing has moved.
     let new = runs(&[
         ("main;parse;ascii", 2000),
         ("main;parse;utf8", 2000),

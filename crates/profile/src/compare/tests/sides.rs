@@ -23,7 +23,6 @@ fn one_run_a_side_is_suspected_at_most_unless_the_noise_is_known() {
     let diff = compare(&sides[0], &sides[1], &known).unwrap();
     assert_eq!(row(&diff, "f").own.verdict, Verdict::Regressed);
     assert_eq!(diff.gate(), Gate::Regressed);
-    // A reservation, such as another machine, withholds the verdict.
     let reserved = CompareOptions {
         reservations: vec!["other machines".into()],
         ..known

@@ -64,7 +64,6 @@ fn equal_programs_raise_no_alarm() {
             let mut random = Random::new(1000 + old as u64);
             let program = Program::new(0.02, common);
             let options = CompareOptions {
-                // With one run per side, common noise is part of the noise.
                 noise: noise.map(|own: f64| own.hypot(common)),
                 ..CompareOptions::default()
             };

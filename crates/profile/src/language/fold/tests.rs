@@ -93,7 +93,6 @@ fn by_source(
     (sums, whole)
 }
 
-/// Source functions of a stack, root first, by identity.
 fn sources(profile: &Profile, stack: StackId) -> Vec<String> {
     (profile.stack(stack))
         .filter_map(|id| {
@@ -142,7 +141,7 @@ fn folding_moves_no_weight_between_functions_of_languages() {
         let [(old, whole), (new, same)] =
             [&before, &after].map(|profile| by_source(profile, |id| sources(profile, id)));
         assert_eq!(whole, same, "round {round}");
-        // A trampoline that a profiler named again has the more exact name alone.
+        // The more exact name of a trampoline.
         let is_doubled = |name: &str| name.starts_with("f ");
         let sums = |sums: &FxHashMap<String, u64>| {
             let mut sums: Vec<_> = (sums.iter())
@@ -159,7 +158,6 @@ fn folding_moves_no_weight_between_functions_of_languages() {
         };
         assert_eq!(top(&after), whole, "self of all rows, round {round}");
         for (a, b) in before.aggregated.iter().zip(&after.aggregated) {
-            // Calls inlined into the interpreter go with it.
             if !before.tells_inlined() {
                 let [old, new] = [(&before, a), (&after, b)]
                     .map(|(profile, entry)| natives(profile, entry.stack));
@@ -167,7 +165,7 @@ fn folding_moves_no_weight_between_functions_of_languages() {
             }
             let (old, new) = (sources(&before, a.stack), sources(&after, b.stack));
             assert!(new.len() <= old.len());
-            // The order stays, with at most one name less where two name one activation.
+            // One name less where two name one activation.
             let mut rest = old.iter();
             assert!(
                 new.iter().all(|name| rest.any(|old| old == name)),
@@ -225,7 +223,6 @@ fn self_of_a_function_includes_the_interpreter_that_works_for_it() {
             (name.unwrap(), object, row.self_weight, row.total_weight)
         })
         .collect();
-    // Two processes, one program.
     assert_eq!(
         rows,
         [
@@ -282,7 +279,6 @@ fn functions_of_different_files_never_have_equal_names() {
             "load (json/__init__.py:2)",
         ]
     );
-    // Folding again changes nothing.
     let before = profile.functions.len();
     profile.fold_languages();
     let again: Vec<_> = profile

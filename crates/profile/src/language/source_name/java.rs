@@ -82,7 +82,6 @@ pub(super) fn java_key(bare: &str) -> String {
     }
 }
 
-/// Splits `La/B;c(I)V` and `La/B;::c` into class and method.
 fn class_and_method(name: &str) -> Option<(&str, &str)> {
     let (class, method) = name.strip_prefix('L')?.split_once(';')?;
     let method = method.trim_start_matches([':', '.']);

@@ -31,7 +31,6 @@ pub(super) fn is_plumbing(name: &str) -> bool {
     V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Parses `JS:*NAME FILE:LINE:COLUMN`.
 pub(super) fn javascript(name: &str) -> Option<SourceName<'_>> {
     let prefix = V8.iter().find(|prefix| name.starts_with(**prefix))?;
     let rest = &name[prefix.len()..];

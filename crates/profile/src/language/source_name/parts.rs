@@ -20,7 +20,6 @@ pub struct SourceName<'n> {
     pub is_of_code: bool,
 }
 
-/// Splits `FILE:12` at the number.
 pub(super) fn with_number(text: &str) -> Option<(&str, u32)> {
     let (before, number) = text.rsplit_once(':')?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

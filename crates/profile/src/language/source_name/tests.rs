@@ -220,7 +220,6 @@ fn methods_of_java_are_told_from_stubs_by_the_process() {
     assert!(!is_generated_plumbing("void a.B.c(int)", jvm));
 }
 
-/// Names come from programs.
 #[test]
 fn any_name_is_parsed_without_a_panic() {
     let pieces = [

@@ -158,15 +158,13 @@ pub(crate) struct Line {
     pub(crate) program: Vec<OsString>,
 }
 
-/// Builds the command line for help, manual page and completions.
 pub(crate) fn command() -> clap::Command {
     let mut command = CargoArgs::command();
-    // Only a built command knows the number of values of its options.
+    // Sets the number of values of options.
     command.build();
     command
 }
 
-/// Splits arguments by recipient.
 pub(crate) fn parts(words: Vec<OsString>) -> Mode {
     let first = words.first().and_then(|word| word.to_str()).unwrap_or("-");
     let rest = || words.iter().skip(1);

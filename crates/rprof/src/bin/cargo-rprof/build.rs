@@ -223,9 +223,8 @@ fn run(command: &mut Command) -> Result<(Vec<Artifact>, Vec<PathBuf>), Error> {
     }
 }
 
-/// Returns the only program among the artifacts.
 fn the_one(kind: Kind, artifacts: Vec<Artifact>) -> Result<(Artifact, PathBuf), Error> {
-    // Cargo also builds the binaries of the package for integration tests.
+    // Cargo also builds the package's binaries for integration tests.
     let is_test = kind != Kind::Build;
     let programs = artifacts.into_iter().filter_map(|artifact| {
         let path = artifact.executable.clone()?.into_std_path_buf();
@@ -259,7 +258,7 @@ fn program(kind: Kind, artifact: &Artifact, path: PathBuf, libraries: Vec<PathBu
             .iter()
             .map(|folder| ("CARGO_MANIFEST_DIR".into(), folder.into())),
     );
-    // Dynamic libraries of the build, before the user's libraries.
+    // Before the user's libraries.
     let around = path
         .parent()
         .into_iter()

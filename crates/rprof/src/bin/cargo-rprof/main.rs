@@ -30,7 +30,7 @@ use build::Program;
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // Cargo passes the name of the subcommand first.
+    // Name of the subcommand, from Cargo.
     if words.first().is_some_and(|word| word == "rprof") {
         words.remove(0);
     }
@@ -64,7 +64,6 @@ fn run(words: Vec<OsString>) -> Result<(), Error> {
     Err(execute(&mut recorder(&line, &options, &program)?))
 }
 
-/// Builds the command that records the program.
 fn recorder(line: &Line, options: &CargoArgs, program: &Program) -> Result<Command, Error> {
     let here = std::env::current_dir().context("cannot get the working directory")?;
     let mut rprof = Command::new(rprof());
@@ -72,8 +71,8 @@ fn recorder(line: &Line, options: &CargoArgs, program: &Program) -> Result<Comma
     if let Some(output) = output(options, &line.command, &here) {
         rprof.arg("-o").arg(output);
     }
-    // Passes `--bench` once if the user gives it too, as for cargo flamegraph: test harnesses
-    // refuse duplicates.
+    // Once if the user gives `--bench` too, as for cargo flamegraph: test harnesses refuse
+    // duplicates.
     let own = program
         .args
         .iter()

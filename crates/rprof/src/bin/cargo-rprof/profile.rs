@@ -33,7 +33,6 @@ enum Value {
 }
 
 impl Value {
-    /// Parses the value of an environment variable.
     fn of_text(text: &str) -> Value {
         match (text.parse(), text.parse()) {
             (Ok(is), _) => Value::Is(is),
@@ -51,7 +50,6 @@ impl Value {
         }
     }
 
-    /// Returns true if `strip` removes data that a profiler needs.
     fn strips(&self) -> bool {
         match self {
             Value::Is(is) => *is,
@@ -99,7 +97,7 @@ impl Profiles {
         let mut additions = Vec::new();
         if !has_lines.unwrap_or(built_in).has_lines() {
             // Line tables name inlined functions without their modules, which would merge functions
-            // of the same name.
+            // of one name.
             additions.push((variable(profile, "DEBUG"), "1"));
         }
         if strips.is_some_and(|value| value.strips()) {

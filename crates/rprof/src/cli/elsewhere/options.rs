@@ -69,12 +69,10 @@ const FILTER: &[&str] = &[
 /// Commands that print, without -o.
 const PRINT: &[&str] = &["report", "annotate", "script"];
 
-/// Iterates over the options of all tools.
 fn all() -> impl Iterator<Item = &'static Row> {
     perf::OPTIONS.iter().chain(profilers::OPTIONS)
 }
 
-/// Returns the rows of a command.
 fn rows_of(command: &str) -> impl Iterator<Item = &'static Row> {
     all().filter(move |row| row.0.contains(&command))
 }
@@ -87,7 +85,7 @@ fn spelled(theirs: &str) -> Option<Spelled<'_>> {
     let mut letters = theirs.strip_prefix('-')?.chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) => Some(Spelled::Short(letter)),
-        // A long word with one dash: not an option of rprof.
+        // Not an option of rprof.
         _ => None,
     }
 }
@@ -254,7 +252,6 @@ mod tests {
         }
     }
 
-    /// Returns the error of a command line.
     fn error(line: &str) -> (Error, Vec<OsString>) {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
         let command = with_options(crate::cli::command());

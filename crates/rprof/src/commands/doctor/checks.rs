@@ -361,7 +361,7 @@ fn open_files(facts: &Facts) -> Check {
     let Some((soft, hard)) = facts.open_files else {
         return check("open-files", what, State::Ok, "unknown");
     };
-    // Two events per CPU, and the files that rprof opens anyway.
+    // Two events per CPU, and other files.
     let needed = facts.cpus as u64 * 2 + 40;
     let found = format!("ulimit -n is {soft} (at most {hard}); one command needs {needed}");
     match needed <= hard {

@@ -231,7 +231,6 @@ fn limits_that_are_too_low_are_told() {
     let none = Err(Errno::PERM);
     for (rings, state) in [(none, State::Blocked), (Ok(2 * SMALLEST), State::Limited)] {
         let tries = Tries { rings, ..GOOD };
-        // A recording with small rings works, and `record` warns of them.
         assert_eq!(judge(&facts, &tries).can_record, state == State::Limited);
         let check = of(&facts, &tries, "ring");
         assert_eq!(check.state, state);

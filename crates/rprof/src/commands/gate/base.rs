@@ -68,7 +68,6 @@ impl Base {
         is_there.then(|| Base::open(folder, here)).transpose()
     }
 
-    /// Fails if the folder's machine differs from this one.
     fn is_of(&self, here: &Machine) -> Result<(), Failure> {
         let Some(there) = Machine::read(&self.folder.join(MACHINE))? else {
             return Ok(());

@@ -168,8 +168,7 @@ impl<'a> Runs<'a> {
             match (self.take_signal(), first) {
                 (Some(signal), None) => {
                     first = Some(signal);
-                    // Ctrl-C from the terminal reaches the recorder too, which would count it
-                    // twice.
+                    // Ctrl-C from the terminal reaches the recorder too.
                     if !terminal::has_reached_command(signal) {
                         // It may have exited meanwhile.
                         kill_process(pid, named(signal)).ok();
@@ -185,7 +184,7 @@ impl<'a> Runs<'a> {
             if first.is_some() && commands.is_empty() {
                 commands = children_of(pid);
             }
-            // Poll for the command, and for the recorder if it has no pidfd.
+            // For the command, and for a recorder without pidfd.
             let timeout = (first.is_some() || recorder.is_none()).then_some(MOMENT);
             self.wait_for_end_or_signal(recorder.as_ref(), timeout);
         }

@@ -24,7 +24,6 @@ use crate::wording::messages::{Failure, say};
 /// Interval of checks for new files.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Sends finished files of a recording until a signal.
 pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     let state = pusher.args.state.clone().unwrap_or_else(|| {
         let mut name = recording.as_os_str().to_owned();
@@ -164,7 +163,7 @@ impl Follower<'_> {
             }
         };
         let mut delivery = Delivery::new(pusher.parts(&source), source.labels.clone());
-        // One attempt at a time: files come and go during the wait.
+        // Files come and go during the wait.
         let once = Policy {
             total: Duration::ZERO,
             ..pusher.policy

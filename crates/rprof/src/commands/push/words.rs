@@ -59,7 +59,6 @@ impl Totals {
         }
     }
 
-    /// Returns success if the server accepted everything.
     pub(super) fn outcome(self) -> Outcome {
         let Some(why) = self.why else {
             return Ok(0);

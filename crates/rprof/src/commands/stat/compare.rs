@@ -45,13 +45,12 @@ pub(super) struct Judgement {
 }
 
 impl Comparison {
-    /// Compares the runs of two commands, made in turns.
     pub(super) fn new(base: &Side, new: &Side, limits: &[Limit]) -> Comparison {
         let (base, new) = (rows(base), rows(new));
         let pairs: Vec<(&Row, &Row)> = (base.iter())
             .filter_map(|row| Some((row, new.iter().find(|other| other.name == row.name)?)))
             .collect();
-        // All comparisons are judged together: with many, some differ by chance.
+        // Judged together: with many, some differ by chance.
         let compared: Vec<Option<Compared>> = pairs
             .iter()
             .map(|(base, new)| test(base, new, 0.0))
@@ -71,9 +70,8 @@ impl Comparison {
     }
 }
 
-/// Compares a quantity; `None` if impossible.
 fn test(base: &Row, new: &Row, threshold: f64) -> Option<Compared> {
-    // Extrapolated values are estimates.
+    // Estimates.
     if !base.is_compared || base.lowest_share().is_some() || new.lowest_share().is_some() {
         return None;
     }
@@ -185,7 +183,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let visible = visible.unwrap_or_else(|| "unknown".to_owned());
     let (judged, text) = match verdict {
         Verdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
-        // A decrease passes even if uncertain: an increase beyond the limit is excluded.
+        // An uncertain decrease passes: an increase beyond the limit is excluded.
         _ if compared.confidence_interval(CONFIDENCE).high <= 1.0 + share => {
             let word = word(&compared, verdict);
             (

@@ -154,7 +154,6 @@ impl Job {
         Ok(())
     }
 
-    /// Returns true if endless intervals would be collected for a file.
     fn is_endless_document(&self) -> bool {
         let is_bounded =
             self.timeout.is_some() || self.most_intervals.is_some() || !self.commands.is_empty();

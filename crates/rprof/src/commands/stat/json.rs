@@ -36,7 +36,7 @@ pub(super) fn document(
         "commands": measured.sides.iter().map(|side| side_value(job, side)).collect::<Vec<_>>(),
         "comparison": comparison.map(comparison_value),
     });
-    // With intervals, each line is a document.
+    // Each line is a document.
     let text = match job.interval {
         Some(_) => serde_json::to_string(&document)?,
         None => serde_json::to_string_pretty(&document)?,

@@ -9,7 +9,6 @@ use super::reasons::reason;
 use super::runs::{Measured, Side, command_text, ended};
 use crate::wording::messages::say;
 
-/// Prints uncounted events and failed runs.
 pub(super) fn explain(job: &Job, measured: &Measured) {
     // Both sides count the same way.
     if let Some(side) = measured.sides.first() {

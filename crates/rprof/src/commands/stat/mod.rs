@@ -101,7 +101,6 @@ fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8
     }
 }
 
-/// Reports commands without a counted run.
 fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
     for side in measured.sides.iter().filter(|side| side.runs.is_empty()) {
         let name = runs::command_text(&side.command);

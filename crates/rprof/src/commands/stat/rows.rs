@@ -203,7 +203,6 @@ fn resource_rows(side: &Side) -> Vec<Row> {
             (usage.voluntary_switches + usage.involuntary_switches) as f64
         }),
     ];
-    // Only requested events are replaced.
     let is_uncounted = |name: &str| {
         let mut events = side.events.iter();
         events.any(|event| event.event.name() == name && !event.state.is_counted())

@@ -139,7 +139,6 @@ impl Measured {
 }
 
 impl Side {
-    /// Returns a side with the same command and no runs.
     fn copy(side: &Side) -> Side {
         Side {
             command: side.command.clone(),
@@ -148,7 +147,6 @@ impl Side {
     }
 }
 
-/// Runs the `--prepare` script.
 fn prepare(job: &Job) -> Result<(), Failure> {
     let Some(script) = &job.prepare else {
         return Ok(());
@@ -248,7 +246,7 @@ fn counted(
     session: &mut CountingSession,
     on_interval: OnInterval<'_>,
 ) -> Result<Run, Failure> {
-    // Read before the start: early counts belong to the first interval.
+    // Early counts belong to the first interval.
     let before = session.read();
     session.start().map_err(failed)?;
     Watch::new(job, signals, session, before).until_end(session, on_interval)

@@ -48,7 +48,6 @@ pub(super) fn marked(figure: String, value: &Value) -> String {
     }
 }
 
-/// Returns a remark on the counted share of an extrapolated value.
 pub(super) fn share(value: &Value) -> Option<String> {
     (!value.is_exact && value.share < 1.0).then(|| {
         format!(
@@ -276,7 +275,7 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        // A row with only a remark does not widen the number columns.
+        // Rows with only a remark do not widen the number columns.
         let full = || self.rows.iter().filter(|row| row.len() == self.columns);
         let width = |column: usize| {
             full()

@@ -120,7 +120,6 @@ impl<'a> Watch<'a> {
         if is_due(self.begin) {
             self.begin = None;
             if let Err(error) = session.enable() {
-                // Events that started are counted.
                 say(error);
             }
         }

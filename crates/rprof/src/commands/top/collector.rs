@@ -106,7 +106,6 @@ impl Collector {
         }
     }
 
-    /// Creates the thread that looks up names.
     pub(super) fn namer(&mut self, orders: Orders) -> Namer {
         let (sender, wanted) = sync_channel(1);
         self.names = Some(sender);
@@ -117,7 +116,6 @@ impl Collector {
         }
     }
 
-    /// Returns the first view.
     pub(super) fn source(&self) -> Source {
         self.source_of(self.live.analysis.view(self.span), self.span)
     }
@@ -130,7 +128,6 @@ impl Collector {
                     self.collect();
                     None
                 }
-                // Only orders can follow.
                 Some(_) => match self.orders.recv() {
                     Ok(order) => Some(order),
                     Err(_) => return self.quit(None),
@@ -148,7 +145,6 @@ impl Collector {
         }
     }
 
-    /// Waits, and refreshes when due.
     fn collect(&mut self) {
         if let Err(failure) = self.wait() {
             self.end(failure.text(), None);
@@ -158,7 +154,7 @@ impl Collector {
             return;
         }
         if self.rhythm.left().is_zero() && self.due.is_none() {
-            // Most names are cached, and the others follow at once.
+            // Most names are cached.
             self.ask_for_names();
             self.due = Some(Instant::now() + GRACE);
         }
@@ -215,7 +211,6 @@ impl Collector {
         self.show();
     }
 
-    /// Shows new data, and starts another interval.
     fn look(&mut self) {
         self.own_cpu = self.cpu.percent();
         self.due = None;
@@ -294,7 +289,7 @@ impl Collector {
                 let (moment, records) = self.live.at_once(|analysis, recent| {
                     (analysis.moment(), recent.map(RecentRecords::snapshot))
                 });
-                // With all names, as a paused view is read.
+                // A paused view is read: with all names.
                 let source = |span| {
                     let view = self.live.analysis.view_of(&moment, span);
                     self.source_of(view, span)
@@ -380,7 +375,6 @@ impl Collector {
     }
 
     fn quit(mut self, signal: Option<i32>) -> Outcome {
-        // Ends the thread that looks up names.
         self.names = None;
         let ended = match self.ended.take() {
             Some(ended) => ended,

@@ -58,14 +58,14 @@ impl Live {
         let downloads = args.symbols.downloads(true)?;
         let symbols = &args.symbols;
         let symbolizer = symbols.symbolizer_builder(false, !symbols.no_located, downloads.as_ref());
-        // Telling functions apart needs all addresses at once. Files are released, because this may
-        // run for hours while programs are rebuilt.
+        // Disambiguation needs all addresses at once. Programs may be rebuilt while this runs for
+        // hours.
         let symbolizer = symbolizer.tells_apart(false).releases_files(true).build();
         let analysis = LiveAnalysis::new(symbolizer);
         if !symbols.no_by_language {
             analysis.fold_languages();
         }
-        // Skips idle CPUs for events without such a setting.
+        // Events without such a setting.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;
         let recent = keeps_records
@@ -113,7 +113,6 @@ impl Live {
         })
     }
 
-    /// Calls `look` with a consistent state.
     pub(super) fn at_once<T>(
         &self,
         look: impl FnOnce(&LiveAnalysis, Option<&RecentRecords>) -> T,
@@ -170,8 +169,7 @@ fn start(
     options: RecordOptions,
 ) -> Result<Recording, Failure> {
     let builder = session(&args.sampling, args.sampling.wants_stacks())?;
-    // rprof itself is excluded, and, as in perf top, idle CPUs: the kernel then writes no samples
-    // of them.
+    // As in perf top, the kernel writes no samples of idle CPUs.
     let builder = target.apply(builder.exclude_self(true).exclude_idle(true))?;
     let builder = builder.configure(|options| {
         options.drain.idle = IDLE;

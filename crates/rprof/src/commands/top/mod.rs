@@ -34,7 +34,6 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     }
 }
 
-/// Rejects options without meaning here.
 fn check(args: &TopArgs) -> Result<(), Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     match args.sampling.call_graph {

@@ -51,7 +51,7 @@ pub(super) fn run(args: &TopArgs) -> Outcome {
     });
     let status = match collected {
         Ok(Ok(status)) => status?,
-        // The panic was reported already.
+        // Reported already.
         Ok(Err(_)) => 1,
         Err(error) => return Err(anyhow::Error::new(error).into()),
     };

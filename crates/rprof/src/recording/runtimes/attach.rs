@@ -89,7 +89,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Makes the JVM listen, and connects.
     fn wake(&self, until: Instant) -> Result<OwnedFd, AttachError> {
         let name = format!(".attach_pid{}", self.own_pid);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -109,7 +108,7 @@ impl Machine<'_> {
     }
 
     fn wait_for_socket(&self, until: Instant) -> Result<OwnedFd, AttachError> {
-        // Outside of `in_tmp`: signalling another user's process needs rprof's own privileges.
+        // Signalling another user's process needs rprof's own privileges.
         pidfd_send_signal(self.process, Signal::QUIT)?;
         loop {
             if let Some(socket) = self.connect()? {

@@ -23,9 +23,9 @@ impl fmt::Display for Change {
 
 /// Variables set only if unset.
 const PLAIN: [(&str, &str); 2] = [
-    // Python 3.12 or later, built with trampolines.
+    // Python 3.12, built with trampolines.
     ("PYTHONPERFSUPPORT", "1"),
-    // .NET 6 or later.
+    // .NET 6.
     ("DOTNET_PerfMapEnabled", "1"),
 ];
 
@@ -70,7 +70,7 @@ pub(super) fn changes(
         let before = value_of(variable).unwrap_or_default();
         let words = before.to_string_lossy().into_owned();
         let words: Vec<&str> = words.split_whitespace().collect();
-        // Erlang's option has two words.
+        // Two words.
         let is_there = |option: &&&str| words.contains(*option);
         let added: Vec<&str> = match variable {
             "ERL_FLAGS" if words.contains(&"+JPperf") => Vec::new(),

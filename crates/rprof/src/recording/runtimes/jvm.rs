@@ -57,7 +57,7 @@ fn ask_one(proc: &Procfs, pid: u32, until: Instant) -> Result<String, String> {
     let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| "it exited")?;
     let files =
         FileView::of_process(pid).map_err(|error| format!("cannot access its files: {error}"))?;
-    // Check again, now that the id cannot be reused.
+    // Again: the id cannot be reused now.
     if !is_java(pid) {
         return Err("it exited".to_owned());
     }

@@ -35,7 +35,6 @@ pub(crate) struct Runtimes {
 }
 
 impl Runtimes {
-    /// Prepares the variables and the list of processes.
     pub(crate) fn new(target: &TargetArgs, has_command: bool) -> Runtimes {
         let (mut changes, mut without_erlang) = (Vec::new(), None);
         if has_command {
@@ -74,7 +73,6 @@ impl Runtimes {
         }
     }
 
-    /// Reports running processes that cannot write symbols any more.
     pub(crate) fn say_what_is_too_late(&self) {
         let proc = Procfs::new("/proc");
         for note in started::notes(&proc, &with_descendants(&proc, self.processes.clone())) {
@@ -95,7 +93,6 @@ impl Runtimes {
         }
     }
 
-    /// Reports files that runtimes wrote and left.
     pub(crate) fn say_what_was_written(&self, summary: &Summary) {
         let is_told = |path: &PathBuf| {
             let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");

@@ -39,7 +39,6 @@ pub(super) fn with_conversion(name: String) -> Option<String> {
     Some([before, first, arguments].concat())
 }
 
-/// Removes the texts between [`OPEN`] and [`CLOSE`].
 pub(super) fn without_hidden(text: String) -> String {
     if !text.contains(OPEN) {
         return text;

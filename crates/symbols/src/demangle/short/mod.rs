@@ -18,7 +18,7 @@ use words::{OPERATORS, builtin};
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short::new(mangled.strip_prefix("_Z")?);
     short.function()?;
-    // The parameters are not shown, but must be valid types: otherwise this is no function name.
+    // Hidden parameters must be valid types: otherwise this is no function name.
     short.known.clear();
     while !matches!(short.peek(), None | Some(b'.' | b'Q')) {
         short.pass_type()?;
@@ -118,8 +118,8 @@ impl Short<'_> {
             return None;
         }
         self.function()?;
-        // C functions have only a name. Template functions encode a return type, which is not
-        // shown, so no back reference may point into it: accept builtin types only.
+        // C functions have only a name. Template functions encode a hidden return type. Back
+        // references may point into it, so accept builtin types only.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
         let is_bare = !is_template && self.eat(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
@@ -173,7 +173,7 @@ impl Short<'_> {
         let start = self.out.len();
         let mut name = (start, start);
         loop {
-            // The complete name is no prefix, so it is no substitution candidate here.
+            // The complete name is no substitution candidate here.
             let (is_first, mut is_new) = (self.out.len() == start, true);
             match self.peek()? {
                 b'E' if !is_first => break,
@@ -301,7 +301,6 @@ impl Short<'_> {
         self.rest = rest;
         let text = str::from_utf8(text).ok()?;
         if text.starts_with("_GLOBAL_") {
-            // Other spellings are left to the full demangler.
             (text == "_GLOBAL__N_1").then(|| self.out.push_str("(anonymous namespace)"))
         } else {
             // Other demanglers abbreviate these stream names.
