@@ -198,6 +198,7 @@ fn memory_at_a_time_has_what_was_given_back_later() {
         verdict.contains("GREW: memory") && verdict.contains("most of all rise"),
         "{verdict}"
     );
+    assert_eq!(memory(&here, "--memory"), end);
     here.rprof("diff --at=5s").run().exits(1);
     here.rprof("report --at=soon").run().exits(2);
 }

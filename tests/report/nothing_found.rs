@@ -89,3 +89,21 @@ fn the_screen_is_not_taken_where_no_sample_is_left() {
     let line = format!("TERM=xterm script -qec '{rprof} report --tui --comm nobody' /dev/null");
     here.sh(&line).exits(1).prints("--comm nobody");
 }
+
+#[test]
+fn memory_of_other_recordings_fails_with_the_way_to_record_it() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-g", &c("shares.c"), "0.2");
+    for option in ["--memory", "--alloc", "--at end", "--at 50%"] {
+        for command in ["report", "collapse", "flamegraph -o out -i perf.data"] {
+            let run = here.rprof(command).words(option).exits(1);
+            run.says("perf.data has no memory: `rprof record --memory`");
+        }
+    }
+    // Instead of a recording of CPU time.
+    for command in ["flamegraph -o out --memory", "html -o out --at peak"] {
+        let run = here.rprof(command).words("-- true").exits(2);
+        run.says("does not record memory: make a recording first");
+    }
+}

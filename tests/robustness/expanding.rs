@@ -57,7 +57,7 @@ fn more_memory_may_be_given() {
     record_with_debug_info(&here, &[(".debug_info", &zeros), (".debug_abbrev", &zeros)]);
     let told = "would take too much memory";
     assert!(reads(&here, "report -i bomb.data").contains(told));
-    let said = reads(&here, "report --memory 400M -i bomb.data");
+    let said = reads(&here, "report --memory-limit 400M -i bomb.data");
     assert!(
         !said.contains(told) && said.contains("burn_seventy"),
         "{said}"

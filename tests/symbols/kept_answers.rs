@@ -84,6 +84,6 @@ fn reports_are_the_same_with_and_without_kept_answers() {
     for file in files() {
         fs::remove_file(file).expect("removed");
     }
-    run("report --memory 1G", &kept);
+    run("report --memory-limit 1G", &kept);
     assert!(files().is_empty());
 }

@@ -23,8 +23,8 @@ const ENOUGH: usize = 8 << 10;
 /// Maximum number of bytes to inspect. Text may begin with long comments.
 pub(crate) const MAX_START: usize = 1 << 20;
 
-/// Unsupported formats, by their first bytes.
-const REFUSED: [(&[u8], &str); 17] = [
+/// Unsupported formats, by their first bytes. Blanks before texts do not matter.
+const REFUSED: &[(&[u8], &str)] = &[
     (
         b"\xfd7zXZ\0",
         "is compressed with xz; unpack it first (xz -d)",
@@ -48,7 +48,7 @@ const REFUSED: [(&[u8], &str); 17] = [
     ),
     (
         b"goroutine profile:",
-        "is a readable goroutine dump; fetch it without `debug=1` to get pprof's format",
+        READABLE,
     ),
     (
         b"FLR\0",
@@ -65,8 +65,50 @@ const REFUSED: [(&[u8], &str); 17] = [
         "is a profile of callgrind, an unsupported format; callgrind_annotate reads it",
     ),
     (
-        b"Attaching ",
-        "is output of bpftrace; fold it first with stackcollapse-bpftrace.pl of FlameGraph",
+        b"version: 1\ncreator:",
+        "is a profile of callgrind or Xdebug, an unsupported format; KCachegrind reads it",
+    ),
+    (b"desc: I1 cache:", VALGRIND),
+    (b"desc: (none)\ncmd:", VALGRIND),
+    (b"desc: --", VALGRIND),
+    (b"Attaching ", BPFTRACE),
+    (b"@[", BPFTRACE),
+    (
+        b"Nettrace",
+        "is a trace of .NET; convert it first (dotnet-trace convert --format Speedscope)",
+    ),
+    (
+        b"memray\0",
+        "is a recording of memray, an unsupported format; memray flamegraph shows it. `rprof \
+         record --memory` records memory by stack",
+    ),
+    (
+        b"JAVA PROFILE ",
+        "is a heap dump of Java, which has objects but no stacks; `rprof record --memory` records \
+         memory by stack",
+    ),
+    (
+        b"gmon\x01",
+        "is a profile of gprof, which has no stacks; `rprof record` the program",
+    ),
+    (b"threadcreate profile:", READABLE),
+    (b"--- mutex:", READABLE),
+    (b"--- contention:", READABLE),
+    (
+        b"PeriodType: ",
+        "is text of pprof; write pprof's format instead (go tool pprof -proto)",
+    ),
+    (
+        b"--- Execution profile ---",
+        "is text of async-profiler; write folded stacks instead (-o collapsed)",
+    ),
+    (
+        b"# tracer: ",
+        "is text of ftrace, which has no samples; `rprof record -e EVENT` records tracepoints",
+    ),
+    (
+        b"\x7fELF",
+        "is a program or library, not a recording; `rprof record -- COMMAND` records a program",
     ),
     (
         b"Sampling at ",
@@ -89,7 +131,68 @@ const REFUSED: [(&[u8], &str); 17] = [
     ),
 ];
 
+/// Unsupported documents in JSON, by a key near their start.
+const REFUSED_JSON: [(&[u8], &str); 10] = [
+    (
+        b"\"linux-perf-json-version\":",
+        "is a conversion of perf to JSON, which lacks weights; give rprof the perf.data file",
+    ),
+    (b"\"traceEvents\":", CHROME_TRACE),
+    (b"{\"type\":\"attached_probes\",", BPFTRACE),
+    (
+        b"\"dhatFileVersion\":",
+        "is a profile of DHAT, an unsupported format; dh_view.html of valgrind shows it. `rprof \
+         record --alloc` samples allocations",
+    ),
+    (
+        b"\"snapshot\":{\"meta\":",
+        "is a heap snapshot of V8, which has objects but no stacks; Chrome's developer tools show \
+         it. `rprof record --memory` records memory by stack",
+    ),
+    (
+        b"\"head\":{\"callFrame\":",
+        "is a heap profile of V8, an unsupported format; Chrome's developer tools show it. `rprof \
+         record --memory` records memory by stack",
+    ),
+    (
+        b"\"root_frame\":",
+        "is a session of pyinstrument; write speedscope's format instead (pyinstrument -r \
+         speedscope)",
+    ),
+    (
+        b"\"resourceProfiles\":",
+        "is a profile of OpenTelemetry in JSON, an unsupported format; export pprof's format \
+         instead",
+    ),
+    (
+        b"\"counter-value\":",
+        "has counts of perf stat, which have no stacks; `rprof record` the program",
+    ),
+    (
+        b"\"raw_timestamp_deltas\":",
+        "is a profile of stackprof; fold it first (stackprof --stackcollapse)",
+    ),
+];
+
+/// Number of bytes in which a key of [`REFUSED_JSON`] must begin.
+const JSON_START: usize = 4 << 10;
+
+pub(crate) const CHROME_TRACE: &str = "is a Chrome trace, an unsupported format; open it in speedscope and \
+                            export it there, or save a CPU profile (.cpuprofile)";
+
 const UTF_16: &str = "is text in UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)";
+
+const BPFTRACE: &str =
+    "is output of bpftrace; fold it first with stackcollapse-bpftrace.pl of FlameGraph";
+
+const VALGRIND: &str =
+    "is output of valgrind's cachegrind or massif; cg_annotate or ms_print reads it";
+
+const GO_TRACE: &str =
+    "is an execution trace of Go; extract a profile first (go tool trace -pprof=sched)";
+
+const READABLE: &str =
+    "is a readable profile of Go; fetch it without `debug=1` to get pprof's format";
 
 const RAW_DUMP: &str =
     "is a dump of perf's records (-D), which has no names; print samples with perf script alone";
@@ -107,21 +210,34 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     if start.len() < 16 && !is_all {
         return None;
     }
-    if let Some((_, why)) = REFUSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+    let text = without_mark(start).trim_ascii_start();
+    let mut refused = REFUSED.iter();
+    if let Some((_, why)) =
+        refused.find(|(magic, _)| start.starts_with(magic) || text.starts_with(magic))
+    {
         return Some(Detected::Refused(why));
+    }
+    if is_go_trace(start) {
+        return Some(Detected::Refused(GO_TRACE));
     }
     // A recording, even if it is damaged.
     if RECORDINGS.iter().any(|magic| start.starts_with(magic)) {
         return Some(Detected::Other);
     }
-    let text = without_mark(start).trim_ascii_start();
     match text.first() {
-        Some(b'{') => return Some(Detected::Profile(Format::Json)),
-        Some(b'[') if is_trace(text) => {
-            let why = "is a Chrome trace, which has events but no stack samples; export \
-                       speedscope's format instead";
-            return Some(Detected::Refused(why));
+        Some(b'{') => {
+            if start.len() < JSON_START && !is_all {
+                return None;
+            }
+            let head = without_blanks(&text[..text.len().min(JSON_START)]);
+            let has = |key: &[u8]| memchr::memmem::find(&head, key).is_some();
+            let refused = REFUSED_JSON.iter().find(|(key, _)| has(key));
+            return Some(match refused {
+                Some((_, why)) => Detected::Refused(why),
+                None => Detected::Profile(Format::Json),
+            });
         }
+        Some(b'[') if is_trace(text) => return Some(Detected::Refused(CHROME_TRACE)),
         _ => {}
     }
     if gperftools::is_cpu_profile(start) {
@@ -136,14 +252,29 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     of_text(start, at_end, is_all)
 }
 
+/// Returns true for the header of Go's execution traces: `go 1.22 trace`, padded with zeros to 16
+/// bytes.
+fn is_go_trace(start: &[u8]) -> bool {
+    let header = start.first_chunk::<16>();
+    header.is_some_and(|header| {
+        header.starts_with(b"go 1.") && memchr::memmem::find(header, b" trace\0").is_some()
+    })
+}
+
 /// Strips UTF-8's byte order mark.
 pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// Returns true if a JSON array starts with an object (`[{`), like a Chrome trace.
+/// Returns true if a JSON array starts with an object (`[{`) that has a phase, as in a Chrome trace.
 fn is_trace(text: &[u8]) -> bool {
-    text[1..].trim_ascii_start().starts_with(b"{")
+    let head = without_blanks(&text[..text.len().min(JSON_START)]);
+    head.starts_with(b"[{") && memchr::memmem::find(&head, b"\"ph\":").is_some()
+}
+
+fn without_blanks(text: &[u8]) -> Vec<u8> {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    (text.iter().copied()).filter(|byte| !is_blank(byte)).collect()
 }
 
 /// Distinguishes perf script text from folded stacks. Folded lines end in a number, but so may any
@@ -255,6 +386,8 @@ mod tests {
             (b"w 1 5.0: raw_syscalls:sys_exit: NR 0 = 65536\nw 1 5.1: raw_syscalls:sys_exit: NR 0 = 1\n", Format::PerfScript),
             (b"{\"a\":1}", Format::Json),
             (b"  \n{\"a\":1}", Format::Json),
+            // Names of functions.
+            (b"{\"stringArray\":[\"traceEvents\",\"\\\"ph\\\":\"]}", Format::Json),
         ] {
             let name = String::from_utf8_lossy(text);
             assert_eq!(of(text), Detected::Profile(wanted), "{name}");
@@ -265,7 +398,6 @@ mod tests {
             b"hello\n",
             b"# only\n\n",
             b"Copyright 2026\nAll rights reserved.\nNo part of it\n",
-            b"\x7fELF\x02\x01\x01\0\0",
             // A web server, strace, and perf sched timehist.
             b"10.0.0.1 - - [01] \"GET /x HTTP/1.1\" 200 1234\n10.0.0.1 - - [01] \"GET /y\" 200 99\n",
             b"brk(NULL) = 0x55\nclose(3) = 0\nclose(1) = 0\nexit_group(0) = ?\n",
@@ -275,6 +407,13 @@ mod tests {
         }
         for (text, wanted) in [
             (&b"[{\"ph\":\"B\"}]"[..], "Chrome trace"),
+            (b"{ \"traceEvents\": [{\"name\":\"ProfileChunk\"}]}", "Chrome trace"),
+            (
+                b"{\n\t\"linux-perf-json-version\": 1,\n\t\"samples\": [{\"pid\": 1}]}",
+                "perf.data file",
+            ),
+            (b"{\"snapshot\":{\"meta\":{}}}", "--memory"),
+            (b"{\"counter-value\" : \"1.0\"}", "perf stat"),
             (b"\xfd7zXZ\0 and so on", "xz -d"),
             (b"heap profile: 1: 2 [ 3: 4] @ heapprofile", "go tool pprof"),
             (
@@ -292,6 +431,10 @@ mod tests {
             (b"# To display the perf.data header info, please\n", "perf script"),
             (b"\x1f\x8b\x08\0\0\0", "three times"),
             (b"Attaching 1 probe...\n\n@[\n", "stackcollapse-bpftrace"),
+            // Lines that end in a number.
+            (b"\n\n@[cat]: 12\n@[ls]: 3\n", "stackcollapse-bpftrace"),
+            (b"go 1.22 trace\0\0\0", "go tool trace"),
+            (b"\x7fELF\x02\x01\x01\0\0", "rprof record"),
             (b"\xff\xfem\0a\0i\0n\0;\0f\0 \x001\0\n\0", "iconv"),
             (b"m\0a\0i\0n\0;\0f\0 \x001\0\n\0", "iconv"),
             (b"\0m\0a\0i\0n\0;\0f\0 \x001\0\n", "iconv"),

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use rprof_records::request_context::{HEADER_BYTES, MAX_ATTRIBUTE_BYTES, PREFIX_BYTES, THREAD};
 
+use crate::limits::LiftedLockLimit;
 use crate::{Errno, PerfFd};
 use assembler::*;
 
@@ -125,9 +126,21 @@ impl ContextProgram {
     /// Loads the program for CPUs with numbers below `cpus`.
     ///
     /// # Errors
-    /// The error of bpf(2): EPERM without CAP_BPF and CAP_PERFMON, EINVAL on kernels before 5.10,
-    /// ENOSYS on other architectures than x86-64 and AArch64.
+    /// The error of bpf(2): EPERM without CAP_BPF and CAP_PERFMON, or above the limit on locked
+    /// memory (kernels before 5.11); EINVAL on kernels before 5.10; ENOSYS on other architectures
+    /// than x86-64 and AArch64.
     pub fn load(cpus: u32) -> Result<ContextProgram, Errno> {
+        match ContextProgram::load_within_limits(cpus) {
+            // Kernels before 5.11 count maps and programs as locked memory, and root is not exempt.
+            Err(Errno::PERM) => {
+                let _lifted = LiftedLockLimit::lift().ok_or(Errno::PERM)?;
+                ContextProgram::load_within_limits(cpus)
+            }
+            loaded => loaded,
+        }
+    }
+
+    fn load_within_limits(cpus: u32) -> Result<ContextProgram, Errno> {
         let ip = IP.ok_or(Errno::NOSYS)?;
         let thread_pointer = thread_pointer_offset()?;
         let namespace = File::open("/proc/self/ns/pid").and_then(|file| file.metadata());

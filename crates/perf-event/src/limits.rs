@@ -37,6 +37,8 @@ pub struct Limits {
     /// Maximum number of open descriptors of this process (soft RLIMIT_NOFILE); `None` for no
     /// limit.
     pub open_files: Option<u64>,
+    /// Maximum number of bytes of locked memory (soft RLIMIT_MEMLOCK); `None` for no limit.
+    pub locked_memory: Option<u64>,
     /// Version of the running kernel, such as (6, 1); `None` if unknown (`osrelease`).
     pub kernel: Option<(u16, u16)>,
 }
@@ -54,6 +56,7 @@ impl Limits {
             seccomp: has_filter(&status),
             privileged: is_privileged(&status),
             open_files: open_file_limit(),
+            locked_memory: getrlimit(Resource::Memlock).current,
             ..Limits::read_from(Path::new("/proc/sys/kernel"))
         }
     }
@@ -83,6 +86,7 @@ impl Limits {
             seccomp: false,
             privileged: false,
             open_files: None,
+            locked_memory: None,
             kernel: (std::fs::read_to_string(folder.join("osrelease")).ok())
                 .and_then(|release| version(&release)),
         }
@@ -126,6 +130,31 @@ pub fn raise_open_file_limit() -> bool {
     is_lower && setrlimit(Resource::Nofile, raised).is_ok()
 }
 
+/// Lifts the limit on locked memory of this process until it is dropped.
+#[derive(Debug)]
+pub(crate) struct LiftedLockLimit(Rlimit);
+
+impl LiftedLockLimit {
+    /// Lifts the limit. Returns `None` if there is none, or without CAP_SYS_RESOURCE.
+    pub(crate) fn lift() -> Option<LiftedLockLimit> {
+        let before = getrlimit(Resource::Memlock);
+        let none = Rlimit {
+            current: None,
+            maximum: None,
+        };
+        let is_lifted = before.current.is_some() && setrlimit(Resource::Memlock, none).is_ok();
+        is_lifted.then(|| LiftedLockLimit(before))
+    }
+}
+
+impl Drop for LiftedLockLimit {
+    fn drop(&mut self) {
+        // Lowering a limit needs no capability.
+        setrlimit(Resource::Memlock, self.0.clone()).ok();
+    }
+}
+
+/// Returns the value of a line of /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     value.map(str::trim)
@@ -150,6 +179,20 @@ mod tests {
         assert_eq!(version("5.15+"), Some((5, 15)));
         assert_eq!(version("next"), None);
         assert!(Limits::read().kernel.is_some());
+    }
+
+    #[test]
+    fn the_limit_on_locked_memory_is_lifted_and_restored() {
+        rprof_testing::needs!(Root);
+        let limit = |current| Rlimit {
+            current,
+            maximum: Some(1 << 30),
+        };
+        setrlimit(Resource::Memlock, limit(Some(1 << 16))).expect("root may set limits");
+        let lifted = LiftedLockLimit::lift().expect("root may lift limits");
+        assert_eq!(Limits::read().locked_memory, None);
+        drop(lifted);
+        assert_eq!(getrlimit(Resource::Memlock), limit(Some(1 << 16)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use rprof_profile::Profile;
 use serde::de::DeserializeSeed;
 
 use crate::collector::Collector;
+use crate::detect::CHROME_TRACE;
 use crate::{Failed, ImportOptions};
 use document::Document;
 use value::{Held, Limited, Seed};
@@ -37,6 +38,7 @@ pub(crate) fn read(
     let document = document.map_err(|error| match error.is_io() {
         // I/O errors keep their kind.
         true => Failed::Read(error.into()),
+        false if error.is_data() => Failed::Damaged(format!("{KNOWN}, or damaged: {error}")),
         false => Failed::Damaged(error.to_string()),
     })?;
     Ok(of_document(&document, out)?)
@@ -52,19 +54,24 @@ fn of_document(document: &Document, mut out: Collector<'_>) -> Result<Profile, S
     } else if !document.nodes.0.is_empty() {
         cpuprofile::read(document, &mut out)?;
     } else {
-        return Err(unknown(document).to_owned());
+        return Err(unknown(document));
     }
     out.finish()
 }
 
+/// Description of a document of no supported kind.
+const KNOWN: &str = "it is no profile of the Firefox Profiler (meta.preprocessedProfileVersion, \
+                     threads), of speedscope ($schema, shared.frames, profiles) or of V8 (nodes, \
+                     samples)";
+
 /// Returns a description of an unsupported document.
-fn unknown(document: &Document) -> &'static str {
+fn unknown(document: &Document) -> String {
     if document.meta.version.is_some() {
         "it is Firefox's unprocessed format; load it in profiler.firefox.com and save it from there"
+            .to_owned()
     } else if !document.trace_events.0.is_empty() {
-        "it is a Chrome trace, which has events but no stack samples"
+        format!("it {CHROME_TRACE}")
     } else {
-        "it is no profile of the Firefox Profiler (meta.preprocessedProfileVersion, threads), of \
-         speedscope ($schema, shared.frames, profiles) or of V8 (nodes, samples)"
+        KNOWN.to_owned()
     }
 }

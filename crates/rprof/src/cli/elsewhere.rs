@@ -12,7 +12,7 @@ pub(super) use options::{
 };
 
 /// Commands of perf and other profilers, with the answer; `FILE` is the recording.
-static COMMANDS: [(&str, &str); 32] = [
+static COMMANDS: &[(&str, &str)] = &[
     (
         "agent",
         "`rprof-agent` is a program of its own: `cargo install --path crates/agent`",
@@ -118,6 +118,10 @@ static COMMANDS: [(&str, &str); 32] = [
     (
         "pprof",
         "`rprof export -i FILE -o profile.pb.gz` writes pprof's format; `rprof report -i profile.pb.gz` reads it",
+    ),
+    (
+        "merge",
+        "`rprof report`, `rprof flamegraph` and other commands read several files as one: `rprof report A B`",
     ),
     ("fold", "`rprof collapse -i FILE` writes folded stacks"),
 ];

@@ -15,7 +15,19 @@ pub(crate) struct MemoryArgs {
     /// Times are `10s` or `500ms` after the start, `50%` of the recording, or `-5s` before the end.
     /// The memory is as of the last snapshot until then.
     #[arg(long, help_heading = "Memory", value_name = "WHEN", value_parser = moment, allow_hyphen_values = true, conflicts_with_all = ["event", "off_cpu", "wall", "reason"])]
-    pub(crate) at: Option<MemoryMoment>,
+    at: Option<MemoryMoment>,
+
+    /// Show the memory at the end, as without this option; fails unless the recording is one of
+    /// `record --memory` or `--alloc`
+    #[arg(long, visible_alias = "alloc", help_heading = "Memory", conflicts_with_all = ["at", "event", "off_cpu", "wall", "reason"])]
+    memory: bool,
+}
+
+impl MemoryArgs {
+    /// Returns the moment to show; `None` if no option asks for memory.
+    pub(crate) fn moment(&self) -> Option<MemoryMoment> {
+        self.at.or(self.memory.then_some(MemoryMoment::End))
+    }
 }
 
 /// Value of `--at`: moment of memory.

@@ -51,7 +51,7 @@ pub(crate) struct SymbolArgs {
 
     /// Memory limit for reading and decompressing files, with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
-    pub(crate) memory: Option<u64>,
+    pub(crate) memory_limit: Option<u64>,
 
     /// Download missing debug files from the servers in DEBUGINFOD_URLS
     #[arg(long, overrides_with = "no_debuginfod")]

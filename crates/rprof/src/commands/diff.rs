@@ -383,7 +383,7 @@ fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
     };
-    if let Some(MemoryMoment::Between(..)) = args.waits.memory.at
+    if let Some(MemoryMoment::Between(..)) = args.waits.memory.moment()
         && args.base.is_empty()
     {
         // Two moments of one recording, unless there are two.

@@ -214,6 +214,14 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
 
 /// Records and draws. Returns the command's exit status.
 fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -> Outcome {
+    if request.waits.memory.moment().is_some() {
+        let name = request.command_name;
+        let message = format!(
+            "rprof {name} does not record memory: make a recording first (`rprof record --memory` \
+             or --alloc), then `rprof {name} perf.data`"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let unnamed = temporary()?;
     let stacks = request.sampling.wants_stacks();
     let to = Destination::unnamed(unnamed.handle()?);

@@ -353,6 +353,11 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
     if are_moments && wanted.iter().any(is_there) {
         return Ok(());
     }
+    if are_moments && !data.events().list().iter().any(|e| is_of_memory(&e.name)) {
+        let path = data.path().display();
+        let message = format!("{path} has no memory: {FOR_MISSING_SNAPSHOTS}");
+        return Err(anyhow::anyhow!(message).into());
+    }
     for name in wanted {
         let filter = Filter {
             events: vec![name.clone()],
@@ -482,7 +487,7 @@ impl SymbolArgs {
     }
 
     pub(crate) fn reading_budget(&self) -> ReadingBudget {
-        (self.memory).map_or_else(ReadingBudget::default, ReadingBudget::new)
+        (self.memory_limit).map_or_else(ReadingBudget::default, ReadingBudget::new)
     }
 
     /// Builds the symbolizer. `lines` looks up source lines, which takes time; `locates` locates
@@ -512,11 +517,11 @@ impl SymbolArgs {
             .lines(lines)
             .locates(locates)
             .root(self.symfs.clone())
-            .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
+            .memory(self.memory_limit.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())
-            // Results under a custom memory limit must not be cached.
-            .answer_cache(PrivateCache::of_user().filter(|_| self.memory.is_none()))
+            // A custom memory limit may find less, which must not be cached.
+            .answer_cache(PrivateCache::of_user().filter(|_| self.memory_limit.is_none()))
             .remote(downloads.map(Downloads::remote))
     }
 

@@ -143,7 +143,7 @@ fn releases(target: &TargetArgs) -> Vec<Event> {
 
 impl MemoryArgs {
     pub(crate) fn choose(&self, options: &mut Options) {
-        let events = match self.at {
+        let events = match self.moment() {
             None => return,
             Some(MemoryMoment::End) => [RESIDENT, HEAP],
             Some(MemoryMoment::Peak) => [PEAK, HEAP_PEAK],

@@ -392,7 +392,14 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             Recording::start(job.builder, &launcher, options)
         }
     };
-    let mut recording = started.map_err(failed_start)?;
+    let mut recording = started.map_err(|error| match signals.last() {
+        // Ctrl-C ended the command too, so its events could not be opened.
+        Some(signal) => {
+            let message = anyhow::anyhow!("stopped by signal {signal} before the recording began");
+            Failure::with_status((128 + signal) as u8, message)
+        }
+        None => failed_start(error),
+    })?;
     if !job.quiet {
         for step in remedies::worth_saying(recording.degradations(), job.verbose) {
             say(remedies::of_step(step));

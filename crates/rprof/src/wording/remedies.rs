@@ -211,7 +211,10 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
         ReadError::Read { path, source }
             if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data") =>
         {
-            format!("{error}; make one with `rprof record -- COMMAND`, or name another with -i")
+            format!(
+                "{error}; make one with `rprof record -- COMMAND`, or name another with -i (- for \
+                 standard input)"
+            )
         }
         ReadError::Read { path, source }
             if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data.old") =>

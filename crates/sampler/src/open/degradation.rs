@@ -1,7 +1,7 @@
 //! Steps down, as values.
 
 use rprof_events::cpu_watch::Absence;
-use rprof_perf_event::{Capability, Errno, ErrnoName, ErrnoText, ReadError};
+use rprof_perf_event::{Capability, Errno, ErrnoName, ErrnoText, Limits, ReadError};
 use std::fmt;
 use std::time::Duration;
 
@@ -259,8 +259,10 @@ impl fmt::Display for Degradation {
             }
             Degradation::NoRequests { errno } => {
                 let remedy = match *errno {
-                    Errno::PERM | Errno::ACCESS => "run it as root",
-                    _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64",
+                    Errno::PERM | Errno::ACCESS => {
+                        without_bpf(rustix::process::geteuid().is_root(), &Limits::read())
+                    }
+                    _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64".to_owned(),
                 };
                 write!(
                     f,
@@ -427,6 +429,27 @@ fn kernel_setting(paranoid: Option<i32>) -> String {
     }
 }
 
+/// Words the cause and the remedy if the kernel refuses BPF programs with EPERM.
+fn without_bpf(is_root: bool, limits: &Limits) -> String {
+    // Newer kernels count the memory of BPF programs in the control group instead.
+    let counts_as_locked = limits.kernel.is_some_and(|version| version < (5, 11));
+    match (limits.locked_memory, is_root) {
+        (Some(bytes), _) if counts_as_locked && (is_root || limits.privileged) => format!(
+            "the limit on locked memory ({} KiB) may be too low: `ulimit -l unlimited`",
+            bytes >> 10
+        ),
+        _ if limits.seccomp => "a seccomp filter is active, as in most containers: run the \
+                                container with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+            .to_owned(),
+        (_, true) => "root lacks CAP_BPF here, or a security module forbids BPF programs: record \
+                      from outside the container"
+            .to_owned(),
+        (_, false) => {
+            "it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE".to_owned()
+        }
+    }
+}
+
 fn processes(count: usize) -> String {
     match count {
         1 => "1 process".to_owned(),
@@ -437,6 +460,27 @@ fn processes(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refused_bpf_programs_have_their_cause() {
+        let limits = |kernel, locked, seccomp| Limits {
+            kernel: Some(kernel),
+            locked_memory: locked,
+            seccomp,
+            privileged: true,
+            ..Limits::default()
+        };
+        for (is_root, limits, cause) in [
+            (true, limits((5, 10), Some(65_536), true), "(64 KiB)"),
+            (true, limits((5, 10), None, false), "security module"),
+            (true, limits((5, 11), Some(0), true), "seccomp"),
+            (true, limits((6, 18), Some(0), false), "security module"),
+            (false, Limits::default(), "needs root"),
+        ] {
+            let text = without_bpf(is_root, &limits);
+            assert!(text.contains(cause), "{text}");
+        }
+    }
 
     #[test]
     fn steps_are_told_in_plain_words() {

@@ -207,15 +207,8 @@ pub(super) static OPTIONS: &[Row] = &[
         ),
     ),
     (
-        DRAW,
-        &["--alloc"],
-        Instead(
-            "`rprof record --alloc -- COMMAND` samples allocations; `--memory` records resident memory",
-        ),
-    ),
-    (
         TOP,
-        &["--alloc"],
+        &["--alloc", "--memory"],
         Instead(
             "`rprof record --alloc -- COMMAND` samples allocations; `--memory` records resident memory",
         ),
