@@ -219,6 +219,31 @@ fn python_has_requests_by_a_c_library_in_threads_and_forked_processes() {
 }
 
 #[test]
+fn a_limit_on_locked_memory_is_lifted_if_the_kernel_refuses_programs() {
+    needs!(PerfEvents, Root, Tool("strace"), Tool("prlimit"));
+    let here = Here::new();
+    let program = c_with("requests.c", &[EXPORTED]);
+    if !record(&here, "", &program, &["10", "swap"]) {
+        return;
+    }
+    // Kernels before 5.11 refuse programs above the limit. Here strace refuses the first call, or
+    // all of them.
+    let refusing = |when: &str| {
+        let strace = here.command("strace").words("-qq -o /dev/null -e trace=bpf");
+        let strace = strace.arg("-e").arg(format!("inject=bpf:error=EPERM:{when}"));
+        let limited = strace.words("prlimit --memlock=65536");
+        let recorder = limited.arg(env!("CARGO_BIN_EXE_rprof"));
+        let recorder = recorder.words("record --requests -e cpu-clock --").arg(&program);
+        recorder.words("10 swap").ok()
+    };
+    let once = refusing("when=1");
+    assert!(!once.err().contains("requests are not recorded"), "{once}");
+    let always = refusing("when=1+");
+    always.says("requests are not recorded: Operation not permitted (EPERM); ");
+    assert!(!always.err().contains("run it as root"), "{always}");
+}
+
+#[test]
 fn a_trace_selects_the_samples_of_its_thread() {
     needs!(PerfEvents, Root);
     let here = Here::new();

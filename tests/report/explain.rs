@@ -221,16 +221,28 @@ fn every_command_of_an_explanation_works() {
     let here = Here::new();
     let program = c_with("causes/causes.c", &["-g", "-w", "-lm"]);
     let text = explained(&here, "--off-cpu", &program, "churn 0.3");
-    let commands: Vec<&str> = text
-        .lines()
+    assert!(run_commands(&here, &text) > 3, "{text}");
+    // Profiles of other tools have no header and no code.
+    let script = here.rprof("script").ok();
+    std::fs::write(here.path("x.txt"), script.bytes()).expect("written");
+    for file in ["x.txt", "x.folded", "x.pb.gz", "x.speedscope.json"] {
+        if file != "x.txt" {
+            here.rprof("export -o").arg(file).ok();
+        }
+        let text = here.rprof("explain").arg(file).ok().out();
+        assert!(run_commands(&here, &text) > 1, "{file}: {text}");
+    }
+}
+
+/// Runs the commands of an explanation, and returns their number.
+fn run_commands(here: &Here, text: &str) -> usize {
+    let lines = text.lines();
+    let commands: Vec<&str> = lines
         .filter_map(|line| line.strip_prefix("    rprof "))
         .collect();
-    assert!(commands.len() > 3, "{text}");
-    for command in commands {
-        here.sh(&format!(
-            "{} {command} >/dev/null",
-            env!("CARGO_BIN_EXE_rprof")
-        ))
-        .ok();
+    for command in &commands {
+        let rprof = env!("CARGO_BIN_EXE_rprof");
+        here.sh(&format!("{rprof} {command} >/dev/null")).ok();
     }
+    commands.len()
 }

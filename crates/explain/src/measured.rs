@@ -50,7 +50,12 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         if samples < 100 && !is_memory {
             text += ": too few for shares below 10%; record for longer, or with a higher -F";
         }
-        add(text + ".", "header", 1000.0);
+        // Profiles of other tools have no header.
+        let command = match quality.recorded {
+            0 => "report",
+            _ => "header",
+        };
+        add(text + ".", command, 1000.0);
     }
     let all = quality
         .lost

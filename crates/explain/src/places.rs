@@ -155,7 +155,9 @@ fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sent
         let part = part_text(heaviest(&weight));
         text += &format!(", {part} for {}", stacks.name(caller));
     }
-    let has_code = stacks.profile.function(id).source.is_none() && !stacks.profile.is_folded;
+    // Profiles of other tools have no code, and functions of interpreters neither.
+    let is_recording = stacks.profile.quality.recorded > 0;
+    let has_code = is_recording && stacks.profile.function(id).source.is_none();
     let command = match stacks.whole_name(id) {
         Some(name) if name.starts_with('[') => "report -g".to_owned(),
         Some(name) if has_code && !stacks.is_library(id) => format!("annotate {}", quoted(&name)),

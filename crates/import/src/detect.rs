@@ -191,6 +191,9 @@ const VALGRIND: &str =
 const GO_TRACE: &str =
     "is an execution trace of Go; extract a profile first (go tool trace -pprof=sched)";
 
+const HEAPTRACK: &str = "is a recording of heaptrack; fold it first (heaptrack_print \
+                         --print-flamegraph OUT), or use `rprof record --alloc`";
+
 const READABLE: &str =
     "is a readable profile of Go; fetch it without `debug=1` to get pprof's format";
 
@@ -219,6 +222,9 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     }
     if is_go_trace(start) {
         return Some(Detected::Refused(GO_TRACE));
+    }
+    if is_heaptrack(start) {
+        return Some(Detected::Refused(HEAPTRACK));
     }
     // A recording, even if it is damaged.
     if RECORDINGS.iter().any(|magic| start.starts_with(magic)) {
@@ -259,6 +265,14 @@ fn is_go_trace(start: &[u8]) -> bool {
     header.is_some_and(|header| {
         header.starts_with(b"go 1.") && memchr::memmem::find(header, b" trace\0").is_some()
     })
+}
+
+/// Returns true for the first two lines of heaptrack's files: versions, and the command.
+fn is_heaptrack(start: &[u8]) -> bool {
+    let mut lines = start.split(|byte| *byte == b'\n');
+    let (version, command) = (lines.next(), lines.next());
+    let is_version = |line: &[u8]| line.starts_with(b"v 1") && line.len() < 16;
+    version.is_some_and(is_version) && command.is_some_and(|line| line.starts_with(b"X "))
 }
 
 /// Strips UTF-8's byte order mark.
@@ -433,6 +447,7 @@ mod tests {
             (b"Attaching 1 probe...\n\n@[\n", "stackcollapse-bpftrace"),
             // Lines that end in a number.
             (b"\n\n@[cat]: 12\n@[ls]: 3\n", "stackcollapse-bpftrace"),
+            (b"v 10400 3\nX ./spin 0.05\nI 1000 5e2922\n", "heaptrack_print"),
             (b"go 1.22 trace\0\0\0", "go tool trace"),
             (b"\x7fELF\x02\x01\x01\0\0", "rprof record"),
             (b"\xff\xfem\0a\0i\0n\0;\0f\0 \x001\0\n\0", "iconv"),

@@ -224,7 +224,10 @@ fn nothing_left(given: &[Given], causes: &[String], paths: &[PathBuf]) -> String
 
 fn nothing_recorded(profile: &Profile, paths: &[PathBuf]) -> String {
     let causes = findings(profile);
-    let causes: Vec<String> = causes.iter().map(remedies::of_finding).collect();
+    let causes = causes.iter().map(remedies::of_finding);
+    let causes: Vec<String> = causes
+        .map(|cause| cause.trim_start_matches("warning: ").to_owned())
+        .collect();
     let causes = match causes.is_empty() {
         true => "nothing was sampled; record for longer, at a higher rate (-F), or waits as well (`rprof record --off-cpu`)"
             .to_owned(),

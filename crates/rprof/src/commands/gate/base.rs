@@ -38,6 +38,16 @@ impl Base {
             )
             .into());
         }
+        if folder.is_file() {
+            let file = folder.display();
+            return Err(Failure::with_status(
+                2,
+                anyhow::anyhow!(
+                    "{file} is a file, but --base takes a folder of recordings: `rprof gate --save DIR \
+                     -- COMMAND` makes one"
+                ),
+            ));
+        }
         let files = recordings_in(folder)?;
         if !files.is_empty() {
             return Ok(Base {

@@ -310,7 +310,7 @@ pub(super) static OPTIONS: &[Row] = &[
         STAT,
         &["-d", "--detailed", "-dd", "-ddd"],
         Instead(
-            "`-e cache-references,cache-misses,branch-misses` or `-M METRIC` counts more events, --topdown counts pipeline slots",
+            "`-e cache-references,cache-misses,branch-misses` or `-M METRIC` counts more events, --topdown counts pipeline slots, --timeout MS stops after a time",
         ),
     ),
     (
