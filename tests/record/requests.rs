@@ -229,11 +229,17 @@ fn a_limit_on_locked_memory_is_lifted_if_the_kernel_refuses_programs() {
     // Kernels before 5.11 refuse programs above the limit. Here strace refuses the first call, or
     // all of them.
     let refusing = |when: &str| {
-        let strace = here.command("strace").words("-qq -o /dev/null -e trace=bpf");
-        let strace = strace.arg("-e").arg(format!("inject=bpf:error=EPERM:{when}"));
+        let strace = here
+            .command("strace")
+            .words("-qq -o /dev/null -e trace=bpf");
+        let strace = strace
+            .arg("-e")
+            .arg(format!("inject=bpf:error=EPERM:{when}"));
         let limited = strace.words("prlimit --memlock=65536");
         let recorder = limited.arg(env!("CARGO_BIN_EXE_rprof"));
-        let recorder = recorder.words("record --requests -e cpu-clock --").arg(&program);
+        let recorder = recorder
+            .words("record --requests -e cpu-clock --")
+            .arg(&program);
         recorder.words("10 swap").ok()
     };
     let once = refusing("when=1");

@@ -46,10 +46,7 @@ const REFUSED: &[(&[u8], &str)] = &[
         b"--- heapz 1 ---",
         "is a heap profile of gperftools; convert it first with `go tool pprof -proto`",
     ),
-    (
-        b"goroutine profile:",
-        READABLE,
-    ),
+    (b"goroutine profile:", READABLE),
     (
         b"FLR\0",
         "is a Java Flight Recorder recording, an unsupported format; `rprof record -- java` \
@@ -288,7 +285,9 @@ fn is_trace(text: &[u8]) -> bool {
 
 fn without_blanks(text: &[u8]) -> Vec<u8> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
-    (text.iter().copied()).filter(|byte| !is_blank(byte)).collect()
+    (text.iter().copied())
+        .filter(|byte| !is_blank(byte))
+        .collect()
 }
 
 /// Distinguishes perf script text from folded stacks. Folded lines end in a number, but so may any

@@ -517,7 +517,10 @@ impl SymbolArgs {
             .lines(lines)
             .locates(locates)
             .root(self.symfs.clone())
-            .memory(self.memory_limit.map_or_else(Memory::default, Memory::of_all))
+            .memory(
+                self.memory_limit
+                    .map_or_else(Memory::default, Memory::of_all),
+            )
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())
             // A custom memory limit may find less, which must not be cached.

@@ -131,7 +131,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         let why = program.and_then(hidden_by).unwrap_or_else(|| {
             match summary.degradations.iter().any(not_counted) {
                 true => "the event was not counted, see above".to_owned(),
-                false => without_samples(summary.cpu_time.as_ref()),
+                false => without_samples(summary.cpu_time.as_ref(), &summary.events),
             }
         });
         lines.push(format!("no samples: {why}"));
@@ -154,9 +154,17 @@ fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
     }
 }
 
-fn without_samples(time: Option<&CpuTime>) -> String {
+/// Explains an empty recording by the CPU time used, or by its events if they are no clocks.
+fn without_samples(time: Option<&CpuTime>, events: &[String]) -> String {
     let Some(time) = time else {
-        return "the target did not run, or not for long enough".to_owned();
+        let is_clock = |event: &String| event.contains("clock") || event.contains("cycles");
+        return match events.first() {
+            Some(event) if !events.iter().any(is_clock) => format!(
+                "the event did not occur in the target, or too rarely: `rprof stat -e {}` counts it",
+                brief(event)
+            ),
+            _ => "the target did not run, or not for long enough".to_owned(),
+        };
     };
     let findings = on_cpu_time(time);
     if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))

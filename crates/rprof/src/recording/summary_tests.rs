@@ -185,6 +185,25 @@ fn summary_without_samples_says_why() {
 }
 
 #[test]
+fn summary_without_samples_of_an_event_that_is_no_clock_names_the_event() {
+    let of = |event: &str| {
+        let summary = Summary {
+            samples: 0,
+            cpu_time: None,
+            events: vec![event.to_owned()],
+            ..plain()
+        };
+        lines(&summary, Some(OsStr::new("sh")))[2].clone()
+    };
+    assert_eq!(
+        of("major-faults"),
+        "no samples: the event did not occur in the target, or too rarely: `rprof stat -e \
+         major-faults` counts it"
+    );
+    assert!(of("cpu-clock:u").contains("did not run"));
+}
+
+#[test]
 fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
     let said = |sampled, used, wall, tasks, waiting, throttled| {
         let ms = Duration::from_millis;

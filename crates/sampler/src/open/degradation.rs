@@ -444,9 +444,7 @@ fn without_bpf(is_root: bool, limits: &Limits) -> String {
         (_, true) => "root lacks CAP_BPF here, or a security module forbids BPF programs: record \
                       from outside the container"
             .to_owned(),
-        (_, false) => {
-            "it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE".to_owned()
-        }
+        (_, false) => "it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE".to_owned(),
     }
 }
 

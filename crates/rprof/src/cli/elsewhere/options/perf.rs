@@ -225,6 +225,11 @@ pub(super) static OPTIONS: &[Row] = &[
     ),
     (
         RECORD,
+        &["--off-cpu-thresh"],
+        Instead("`--off-cpu=HZ` adds up waits of one stack that are shorter than 1/HZ seconds"),
+    ),
+    (
+        RECORD,
         &["-r"],
         Instead(
             "`-F N` sets the samples per second, `--realtime PRIO` a real-time priority, `--runs N` the number of runs",
