@@ -235,7 +235,7 @@ fn a_limit_on_locked_memory_is_lifted_if_the_kernel_refuses_programs() {
         let strace = strace
             .arg("-e")
             .arg(format!("inject=bpf:error=EPERM:{when}"));
-        let limited = strace.words("prlimit --memlock=65536");
+        let limited = strace.words("prlimit --memlock=65536:");
         let recorder = limited.arg(env!("CARGO_BIN_EXE_rprof"));
         let recorder = recorder
             .words("record --requests -e cpu-clock --")

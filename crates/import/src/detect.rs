@@ -135,7 +135,11 @@ const REFUSED_JSON: [(&[u8], &str); 10] = [
         "is a conversion of perf to JSON, which lacks weights; give rprof the perf.data file",
     ),
     (b"\"traceEvents\":", CHROME_TRACE),
-    (b"{\"type\":\"attached_probes\",", BPFTRACE),
+    (
+        b"{\"type\":\"attached_probes\",",
+        "is JSON of bpftrace; fold its text (without -f json) with stackcollapse-bpftrace.pl of \
+         FlameGraph",
+    ),
     (
         b"\"dhatFileVersion\":",
         "is a profile of DHAT, an unsupported format; dh_view.html of valgrind shows it. `rprof \

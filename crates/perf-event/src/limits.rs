@@ -135,15 +135,20 @@ pub fn raise_open_file_limit() -> bool {
 pub(crate) struct LiftedLockLimit(Rlimit);
 
 impl LiftedLockLimit {
-    /// Lifts the limit. Returns `None` if there is none, or without CAP_SYS_RESOURCE.
+    /// Lifts the limit, or without CAP_SYS_RESOURCE raises the soft limit to the hard limit. Returns
+    /// `None` if nothing changed.
     pub(crate) fn lift() -> Option<LiftedLockLimit> {
         let before = getrlimit(Resource::Memlock);
-        let none = Rlimit {
-            current: None,
-            maximum: None,
+        let to = |limit| {
+            let raised = Rlimit {
+                current: limit,
+                maximum: limit,
+            };
+            before.current.is_some()
+                && before.current != limit
+                && setrlimit(Resource::Memlock, raised).is_ok()
         };
-        let is_lifted = before.current.is_some() && setrlimit(Resource::Memlock, none).is_ok();
-        is_lifted.then(|| LiftedLockLimit(before))
+        (to(None) || to(before.maximum)).then(|| LiftedLockLimit(before.clone()))
     }
 }
 
@@ -183,16 +188,17 @@ mod tests {
 
     #[test]
     fn the_limit_on_locked_memory_is_lifted_and_restored() {
-        rprof_testing::needs!(Root);
-        let limit = |current| Rlimit {
-            current,
-            maximum: Some(1 << 30),
+        let before = getrlimit(Resource::Memlock);
+        let low = Rlimit {
+            current: Some(1 << 12),
+            ..before.clone()
         };
-        setrlimit(Resource::Memlock, limit(Some(1 << 16))).expect("root may set limits");
-        let lifted = LiftedLockLimit::lift().expect("root may lift limits");
-        assert_eq!(Limits::read().locked_memory, None);
+        setrlimit(Resource::Memlock, low.clone()).expect("any process may lower its limit");
+        let lifted = LiftedLockLimit::lift().expect("the hard limit is higher");
+        assert_ne!(Limits::read().locked_memory, Some(1 << 12));
         drop(lifted);
-        assert_eq!(getrlimit(Resource::Memlock), limit(Some(1 << 16)));
+        assert_eq!(getrlimit(Resource::Memlock), low);
+        setrlimit(Resource::Memlock, before).expect("it was the limit before");
     }
 
     #[test]
