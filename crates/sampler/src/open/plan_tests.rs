@@ -18,6 +18,7 @@ const LIMITS: Limits = Limits {
     seccomp: false,
     privileged: false,
     open_files: Some(1024),
+    locked_memory: None,
     kernel: Some((6, 1)),
 };
 
