@@ -178,8 +178,9 @@ const REFUSED_JSON: [(&[u8], &str); 10] = [
 /// Number of bytes in which a key of [`REFUSED_JSON`] must begin.
 const JSON_START: usize = 4 << 10;
 
-pub(crate) const CHROME_TRACE: &str = "is a Chrome trace, an unsupported format; open it in speedscope and \
-                            export it there, or save a CPU profile (.cpuprofile)";
+/// Reason and remedy for a Chrome trace.
+pub(crate) const CHROME_TRACE: &str =
+    "is a Chrome trace, an unsupported format; open it in speedscope and export it there";
 
 const UTF_16: &str = "is text in UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)";
 
