@@ -148,14 +148,14 @@ impl LiftedLockLimit {
                 && before.current != limit
                 && setrlimit(Resource::Memlock, raised).is_ok()
         };
-        (to(None) || to(before.maximum)).then(|| LiftedLockLimit(before.clone()))
+        (to(None) || to(before.maximum)).then(|| LiftedLockLimit(before))
     }
 }
 
 impl Drop for LiftedLockLimit {
     fn drop(&mut self) {
         // Lowering a limit needs no capability.
-        setrlimit(Resource::Memlock, self.0.clone()).ok();
+        setrlimit(Resource::Memlock, self.0).ok();
     }
 }
 
@@ -191,9 +191,9 @@ mod tests {
         let before = getrlimit(Resource::Memlock);
         let low = Rlimit {
             current: Some(1 << 12),
-            ..before.clone()
+            ..before
         };
-        setrlimit(Resource::Memlock, low.clone()).expect("any process may lower its limit");
+        setrlimit(Resource::Memlock, low).expect("any process may lower its limit");
         let lifted = LiftedLockLimit::lift().expect("the hard limit is higher");
         assert_ne!(Limits::read().locked_memory, Some(1 << 12));
         drop(lifted);
