@@ -453,7 +453,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     }
 
     /// Returns true if the address is mapped and follows a call. Where code is unreadable, since its
-    /// process has ended: true for generated code, and on AArch64, whose code keeps frame records.
+    /// process has ended: true for generated code, for code with call frame information, which has no
+    /// copy, and on AArch64, whose code keeps frame records.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;
@@ -463,7 +464,11 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         };
         let read = |avma, into: &mut [u8]| read_code(module, self.modules, avma, into);
         match self.around(address, read).split_at_checked(BEFORE) {
-            None => module.table.is_none() || !self.arch.is_x86(),
+            None => {
+                let described =
+                    |table: &UnwindTable| table.covers(inside.wrapping_sub(module.bias));
+                !self.arch.is_x86() || module.table.is_none_or(described)
+            }
             Some((before, behind)) if !self.arch.is_x86() => {
                 code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)
             }
