@@ -14,17 +14,20 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::warden::{VARIABLE, Warden};
 
-/// Kills all processes with a variable that begins with the shell's `$0`.
-const KILL: &str = "n=0
+/// Kills all processes with a variable that begins with the shell's `$0`. Ends after two looks in
+/// vain: a process within exec has no environment for a moment.
+const KILL: &str = "n=0 none=0
 while [ $n -lt 100 ]; do
   n=$((n+1)); left=$(grep -als \"RPROF_TEST_TETHER=$0-\" /proc/[0-9]*/environ)
-  [ -n \"$left\" ] || exit 0
+  [ -n \"$left\" ] && none=0 || none=$((none+1))
+  [ $none -lt 2 ] || exit 0
+  [ $none -eq 0 ] || sleep 0.1
   for f in $left; do p=${f#/proc/}; kill -KILL ${p%/environ} 2>/dev/null; done
 done";
 
@@ -72,17 +75,19 @@ impl Default for Tether {
 
 impl Drop for Tether {
     fn drop(&mut self) {
-        // Repeats, because a member may have started another meanwhile. Processes in
-        // uninterruptible system calls are left to the warden.
+        // Repeats, because a member may have started another meanwhile, or may have no environment
+        // while it is within exec. Processes in uninterruptible system calls are left to the warden.
+        let mut in_vain = 0;
         for _ in 0..100 {
             let members = self.members();
-            if members.is_empty() {
+            in_vain = if members.is_empty() { in_vain + 1 } else { 0 };
+            if in_vain == 2 {
                 break;
             }
             for pid in members {
                 kill_process(pid, Signal::KILL).ok();
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(in_vain));
         }
     }
 }
@@ -120,7 +125,7 @@ pub fn default_signals(command: &mut Command) -> &mut Command {
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Stdio};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
