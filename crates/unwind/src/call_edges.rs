@@ -25,8 +25,8 @@ const MAX_CACHED: usize = 1 << 14;
 /// Maximum number of instructions that are decoded to find the jumps out of one function.
 const MAX_INSTRUCTIONS: usize = 1 << 16;
 
-/// The same where the bounds of functions are unknown: a walk goes on through all functions that one
-/// jumps to.
+/// Maximum number of instructions that are decoded where the bounds of functions are unknown, since
+/// such a walk follows every jump into other functions.
 const MAX_UNBOUNDED: usize = 512;
 
 /// Maximum number of functions that are followed from jump to jump.

@@ -25,7 +25,7 @@ pub(super) struct Rows<'p> {
     by: WeighBy,
 }
 
-/// `entry` is an index in [`Profile::aggregated`].
+/// A sample with its time. `entry` is an index in [`Profile::aggregated`].
 struct TimedSample {
     time: u64,
     entry: usize,
