@@ -72,7 +72,7 @@ impl Arch {
     /// Reads a word of this architecture.
     #[must_use]
     #[inline]
-    pub fn read_word<M: Memory + ?Sized>(self, memory: &M, avma: u64) -> Option<u64> {
+    pub fn read_word(self, memory: &dyn Memory, avma: u64) -> Option<u64> {
         match self {
             Self::X86_64 | Self::Aarch64 => memory.read_u64(avma),
             Self::X86 => memory.read_u32(avma).map(u64::from),

@@ -98,10 +98,10 @@ impl PlainRule {
 
     /// Equivalent to [`step::apply`] with the original rule.
     #[inline]
-    pub(crate) fn apply<M: Memory + ?Sized>(
+    pub(crate) fn apply(
         &self,
         registers: &mut Registers,
-        memory: &M,
+        memory: &dyn Memory,
     ) -> Result<Caller, Fault> {
         let arch = registers.arch();
         let cfa = registers

@@ -80,11 +80,11 @@ impl CallEdges {
     }
 
     /// Returns false if the call before `return_address` cannot have led to the code at `below`.
-    pub(crate) fn is_possible<P: Modules + ?Sized>(
+    pub(crate) fn is_possible(
         &self,
         return_address: u64,
         below: u64,
-        modules: &P,
+        modules: &dyn Modules,
     ) -> bool {
         let key = (modules.generation()).map(|generation| [generation, return_address, below]);
         if let Some(known) = key.and_then(|key| self.edges.borrow().get(&key).copied()) {
@@ -101,7 +101,7 @@ impl CallEdges {
     }
 
     /// Returns true if the code at `below` belongs to the function at `target`, or to one that it jumps to.
-    fn leads_to<P: Modules + ?Sized>(&self, target: u64, below: u64, modules: &P) -> bool {
+    fn leads_to(&self, target: u64, below: u64, modules: &dyn Modules) -> bool {
         let image = modules.find(below);
         let mut functions = vec![target];
         let mut next = 0;
@@ -137,10 +137,10 @@ impl CallEdges {
         false
     }
 
-    fn exits<P: Modules + ?Sized>(
+    fn exits(
         &self,
         function: u64,
-        modules: &P,
+        modules: &dyn Modules,
         image: (&UnwindTable, u64),
         is_short: bool,
     ) -> Arc<Exits> {
@@ -177,10 +177,7 @@ fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
 
 /// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
 /// if it is unreadable.
-pub(crate) fn call_target<P: Modules + ?Sized>(
-    return_address: u64,
-    modules: &P,
-) -> Option<Option<u64>> {
+pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<Option<u64>> {
     let module = modules.find(return_address.checked_sub(1)?)?;
     let Some(table) = module.table else {
         return Some(None);
@@ -202,7 +199,7 @@ pub(crate) fn call_target<P: Modules + ?Sized>(
     })
 }
 
-fn word_at<P: Modules + ?Sized>(avma: u64, module: Module<'_>, modules: &P) -> Option<u32> {
+fn word_at(avma: u64, module: Module<'_>, modules: &dyn Modules) -> Option<u32> {
     let mut bytes = [0; 4];
     let len = read_code(module, modules, avma, &mut bytes);
     (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
@@ -232,9 +229,9 @@ struct Step {
 }
 
 /// Collects the jumps out of a function, on all paths from its start. A short walk keeps its paths.
-fn find_exits<P: Modules + ?Sized>(
+fn find_exits(
     function: u64,
-    modules: &P,
+    modules: &dyn Modules,
     (table, bias): (&UnwindTable, u64),
     is_short: bool,
 ) -> Exits {
@@ -410,12 +407,12 @@ struct Piece {
 }
 
 impl Piece {
-    fn decode<P: Modules + ?Sized>(
+    fn decode(
         &mut self,
         arch: Arch,
         ip: u64,
         module: Module<'_>,
-        modules: &P,
+        modules: &dyn Modules,
     ) -> Instruction {
         let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);
         if self.bytes.len().saturating_sub(within(self.start)) < MAX_INSTRUCTION {

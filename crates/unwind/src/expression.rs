@@ -20,11 +20,11 @@ pub(crate) enum Fault {
 }
 
 /// Evaluates `code`. The stack starts with `initial`, if given.
-pub(crate) fn evaluate<M: Memory + ?Sized>(
+pub(crate) fn evaluate(
     code: &[u8],
     initial: Option<u64>,
     registers: &Registers,
-    memory: &M,
+    memory: &dyn Memory,
 ) -> Result<u64, Fault> {
     let mut stack = Stack::new(registers.arch());
     if let Some(value) = initial {
@@ -40,12 +40,12 @@ pub(crate) fn evaluate<M: Memory + ?Sized>(
     Err(Fault::Bad)
 }
 
-fn operate<M: Memory + ?Sized>(
+fn operate(
     operation: u8,
     code: &mut Code<'_>,
     stack: &mut Stack,
     registers: &Registers,
-    memory: &M,
+    memory: &dyn Memory,
 ) -> Result<(), Fault> {
     let arch = registers.arch();
     let value = match operation {

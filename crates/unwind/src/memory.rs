@@ -19,22 +19,6 @@ pub trait Memory {
     }
 }
 
-impl<M: Memory + ?Sized> Memory for &M {
-    #[inline]
-    fn read_u64(&self, avma: u64) -> Option<u64> {
-        (**self).read_u64(avma)
-    }
-
-    #[inline]
-    fn read_u32(&self, avma: u64) -> Option<u32> {
-        (**self).read_u32(avma)
-    }
-
-    fn frame_pointer_chain(&self) -> Option<(u64, &[u64])> {
-        (**self).frame_pointer_chain()
-    }
-}
-
 /// The stack bytes of a sample, which start at address `base`.
 #[derive(Debug, Clone, Copy)]
 pub struct StackDump<'a> {

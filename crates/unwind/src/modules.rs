@@ -63,9 +63,9 @@ pub trait Modules {
 
 /// Copies code from the table's copy, or else from the process, which may have ended. Returns the
 /// number of bytes.
-pub(crate) fn read_code<P: Modules + ?Sized>(
+pub(crate) fn read_code(
     module: Module<'_>,
-    modules: &P,
+    modules: &dyn Modules,
     avma: u64,
     into: &mut [u8],
 ) -> usize {
@@ -86,26 +86,4 @@ pub(crate) fn copy(bytes: &[u8], into: &mut [u8]) -> usize {
         into.copy_from_slice(bytes);
     }
     len
-}
-
-impl<M: Modules + ?Sized> Modules for &M {
-    fn find(&self, avma: u64) -> Option<Module<'_>> {
-        (**self).find(avma)
-    }
-
-    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        (**self).code(avma, into)
-    }
-
-    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
-        (**self).jit_table(avma)
-    }
-
-    fn generation(&self) -> Option<u64> {
-        (**self).generation()
-    }
-
-    fn process(&self) -> Option<u64> {
-        (**self).process()
-    }
 }

@@ -6,11 +6,11 @@ use crate::{Arch, Memory, Modules, Registers};
 
 /// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
 /// stack pointer after the handler returned. Several words must have rare values.
-pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
+pub(crate) fn interrupted(
     arch: Arch,
     sp: u64,
-    memory: &M,
-    modules: &P,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
 ) -> Option<Registers> {
     match arch {
         Arch::X86_64 => interrupted_x86_64(sp, memory, modules),
@@ -24,11 +24,7 @@ pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
 const ORDER_X86_64: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
 
 /// `struct ucontext` starts at `sp`: flags, link, stack (3 words), then the registers.
-fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
-    sp: u64,
-    memory: &M,
-    modules: &P,
-) -> Option<Registers> {
+fn interrupted_x86_64(sp: u64, memory: &dyn Memory, modules: &dyn Modules) -> Option<Registers> {
     let word = |number: u64| memory.read_u64(sp.wrapping_add(number * 8));
     // cs selects 64-bit user code; ss selects user data, or is 0 on old kernels.
     let segments = word(23)?;
@@ -56,11 +52,7 @@ const ORDER_X86: [u8; 8] = [7, 6, 5, 4, 3, 2, 1, 0];
 /// The signal's number lies at `sp`. `struct sigcontext_32` follows, for a handler with `SA_SIGINFO`
 /// behind pointers, siginfo (128 bytes) and the start of ucontext. Source:
 /// `arch/x86/include/asm/sigframe.h`.
-fn interrupted_x86<M: Memory + ?Sized, P: Modules + ?Sized>(
-    sp: u64,
-    memory: &M,
-    modules: &P,
-) -> Option<Registers> {
+fn interrupted_x86(sp: u64, memory: &dyn Memory, modules: &dyn Modules) -> Option<Registers> {
     const PLAIN: u64 = 1;
     const WITH_INFO: u64 = 1 + 2 + 32 + 5;
     let word = |number: u64| Arch::X86.read_word(memory, sp.wrapping_add(number * 4));
@@ -98,11 +90,7 @@ const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 /// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, which has the registers
 /// at its offset 176. The siginfo is stale unless the handler has `SA_SIGINFO`. Source:
 /// `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
-fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
-    sp: u64,
-    memory: &M,
-    modules: &P,
-) -> Option<Registers> {
+fn interrupted_aarch64(sp: u64, memory: &dyn Memory, modules: &dyn Modules) -> Option<Registers> {
     let read = |offset: u64| memory.read_u64(sp.wrapping_add(offset));
     const REGISTERS: u64 = 128 + 176 + 8;
     let ip = read(REGISTERS + 8 * 32)?;

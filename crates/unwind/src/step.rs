@@ -20,10 +20,10 @@ pub(crate) struct Caller {
 /// Replaces the registers by the caller's, except for the program counter. On error they are
 /// unchanged.
 #[inline]
-pub(crate) fn apply<M: Memory + ?Sized>(
+pub(crate) fn apply(
     rule: RuleRef<'_>,
     registers: &mut Registers,
-    memory: &M,
+    memory: &dyn Memory,
 ) -> Result<Caller, Fault> {
     let arch = registers.arch();
     let cfa = match rule.rule.cfa {

@@ -86,37 +86,29 @@ impl Unwinder {
     /// Replaces `frames` by the frames of a stack, innermost first, at most `limit`. The first is
     /// always the frame of `registers`. The work is bounded by `limit` for any input. Registers of
     /// another architecture give one frame.
-    pub fn unwind<M, P>(
+    pub fn unwind(
         &mut self,
         registers: &Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         limit: usize,
         frames: &mut Vec<Frame>,
-    ) -> UnwindOutcome
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> UnwindOutcome {
         self.unwind_observed(registers, memory, modules, limit, frames, &mut |_, _| ())
     }
 
     /// Unwinds a stack like [`unwind`](Self::unwind), and replaces `kept` by the registers of each
     /// frame: as sampled for the first, and the restored ones for callers. Frames of another stack
     /// have only their address and stack pointer.
-    pub fn unwind_with_registers<M, P>(
+    pub fn unwind_with_registers(
         &mut self,
         registers: &Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         limit: usize,
         frames: &mut Vec<Frame>,
         kept: &mut Vec<Registers>,
-    ) -> UnwindOutcome
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> UnwindOutcome {
         kept.clear();
         let fill = |kept: &mut Vec<Registers>, frames: &[Frame], to: usize| {
             let missing = frames.get(kept.len()..to).unwrap_or_default();
@@ -136,20 +128,15 @@ impl Unwinder {
     }
 
     /// Calls `observe` with the frames so far and the registers of the last one.
-    fn unwind_observed<M, P, O>(
+    fn unwind_observed(
         &mut self,
         registers: &Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         limit: usize,
         frames: &mut Vec<Frame>,
-        observe: &mut O,
-    ) -> UnwindOutcome
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-        O: FnMut(&[Frame], &Registers),
-    {
+        observe: &mut dyn FnMut(&[Frame], &Registers),
+    ) -> UnwindOutcome {
         if (self.arch, registers.arch()) == (Arch::X86_64, Arch::X86) {
             let compat = || Box::new(Self::new(Arch::X86));
             let compat = self.compat.get_or_insert_with(compat);
@@ -188,23 +175,18 @@ impl Unwinder {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn follow<M, P, O>(
+    fn follow(
         &self,
         mut frame: Frame,
         registers: &Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         limit: usize,
         frames: &mut Vec<Frame>,
         blobs: &BlobCache,
         cache: &mut RuleCache,
-        observe: &mut O,
-    ) -> UnwindOutcome
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-        O: FnMut(&[Frame], &Registers),
-    {
+        observe: &mut dyn FnMut(&[Frame], &Registers),
+    ) -> UnwindOutcome {
         let mut registers = *registers;
         let generation = modules.generation();
         let code_at = |address: u64, cache: &mut RuleCache| {
@@ -316,7 +298,7 @@ impl Unwinder {
         }
     }
 
-    fn module_at<'m, P: Modules + ?Sized>(&self, avma: u64, modules: &'m P) -> Option<Module<'m>> {
+    fn module_at<'m>(&self, avma: u64, modules: &'m dyn Modules) -> Option<Module<'m>> {
         modules
             .find(avma)
             .filter(|module| module.runs_on(self.arch))
@@ -325,17 +307,13 @@ impl Unwinder {
     /// Returns the evidence in a frame's code that it has no caller. For frames whose rule leads to
     /// unmapped memory: compilers describe `_start` and the first function of a thread like others.
     #[cold]
-    fn root_of<M, P>(
+    fn root_of(
         &self,
         frame: Frame,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         blobs: &BlobCache,
-    ) -> Option<Root>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Option<Root> {
         let module = self.module_at(frame.lookup_address(), modules)?;
         let context = self.context(frame, Some(module), memory, modules, blobs);
         context.root_at(frame.address)
@@ -343,20 +321,16 @@ impl Unwinder {
 
     /// Continues after a call that the last frame made on another stack.
     #[allow(clippy::too_many_arguments)]
-    fn switched<M, P>(
+    fn switched(
         &self,
         module: Option<Module<'_>>,
         registers: &mut Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         limit: usize,
         frames: &mut Vec<Frame>,
         blobs: &BlobCache,
-    ) -> Option<go::Beyond>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Option<go::Beyond> {
         let (frame, module) = (*frames.last()?, module?);
         let table = module.table.filter(|_| frame.kind == FrameKind::Caller)?;
         let switch = table.switch_at(frame.address.wrapping_sub(module.bias))?;
@@ -374,14 +348,14 @@ impl Unwinder {
         Some(switched.step(registers, frames))
     }
 
-    fn context<'c, M: ?Sized, P: ?Sized>(
+    fn context<'c>(
         &'c self,
         frame: Frame,
         module: Option<Module<'c>>,
-        memory: &'c M,
-        modules: &'c P,
+        memory: &'c dyn Memory,
+        modules: &'c dyn Modules,
         blobs: &'c BlobCache,
-    ) -> Context<'c, M, P> {
+    ) -> Context<'c> {
         Context {
             memory,
             modules,
@@ -398,19 +372,15 @@ impl Unwinder {
     }
 
     #[inline]
-    fn step<M, P>(
+    fn step(
         &self,
         frame: Frame,
         module: Option<Module<'_>>,
         registers: &mut Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         blobs: &BlobCache,
-    ) -> Result<(Caller, FoundBy), UnwindOutcome>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Result<(Caller, FoundBy), UnwindOutcome> {
         let address = frame.address;
         if let Some(module) = module
             && let Some(table) = module.table
@@ -461,17 +431,13 @@ impl Unwinder {
 /// Continues beyond the stack copy by the kernel's frame pointer chain, if the missing return
 /// address is in it. Otherwise checks if a signal interrupted an uncopied stack.
 #[cold]
-fn beyond_copy<M, P>(
+fn beyond_copy(
     end: UnwindOutcome,
     word: u64,
-    (memory, modules, calls): (&M, &P, &go::KnownCalls),
+    (memory, modules, calls): (&dyn Memory, &dyn Modules, &go::KnownCalls),
     limit: usize,
     frames: &mut Vec<Frame>,
-) -> UnwindOutcome
-where
-    M: Memory + ?Sized,
-    P: Modules + ?Sized,
-{
+) -> UnwindOutcome {
     let (UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
     | UnwindOutcome::Truncated(TruncationReason::BadMemory { address })) = end
     else {

@@ -60,9 +60,9 @@ pub(crate) enum Outcome {
     Unreadable(u64),
 }
 
-pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
-    pub(crate) memory: &'a M,
-    pub(crate) modules: &'a P,
+pub(crate) struct Context<'a> {
+    pub(crate) memory: &'a dyn Memory,
+    pub(crate) modules: &'a dyn Modules,
     /// Module at the address. `None`: it is not mapped.
     pub(crate) module: Option<Module<'a>>,
     /// True if the frame was sampled or interrupted.
@@ -80,7 +80,7 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) process_end: Cell<Option<u64>>,
 }
 
-impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
+impl Context<'_> {
     pub(crate) fn step(&self, registers: &mut Registers) -> Outcome {
         match self.find_caller(registers) {
             Outcome::Caller(caller, _)
@@ -484,7 +484,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     }
 }
 
-impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'_, M, P> {
+impl simulate::CodeSource for Context<'_> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
         let kept = self.module.and_then(|module| module.kept_code(avma));
         match kept {
@@ -508,15 +508,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'
 }
 
 /// The code of a function with call frame information. Jumps within the function do not leave it.
-pub(crate) struct DescribedCode<'a, 'c, M: ?Sized, P: ?Sized> {
-    pub(crate) context: &'a Context<'c, M, P>,
+pub(crate) struct DescribedCode<'a, 'c> {
+    pub(crate) context: &'a Context<'c>,
     pub(crate) table: &'a UnwindTable,
     pub(crate) bias: u64,
     /// SVMA at which the function starts.
     pub(crate) start: u64,
 }
 
-impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for DescribedCode<'_, '_, M, P> {
+impl simulate::CodeSource for DescribedCode<'_, '_> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
         self.context.modules.code(avma, into)
     }

@@ -52,11 +52,11 @@ pub(crate) enum Outcome {
 }
 
 /// Steps out of HotSpot code. `exact`: the frame made no call.
-pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(
+pub(crate) fn step(
     blobs: &BlobCache,
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
     exact: bool,
 ) -> Outcome {
     if registers.arch() != Arch::X86_64 {
@@ -80,12 +80,12 @@ fn caller(address: u64, slot: u64, by: FoundBy) -> (Caller, FoundBy) {
     (caller, by)
 }
 
-fn compiled<M: Memory + ?Sized, C: CodeSource>(
+fn compiled(
     blobs: &BlobCache,
     blob: &Blob,
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
     exact: bool,
 ) -> Option<(Caller, FoundBy)> {
     let mut path = PathState::new(registers);
@@ -165,7 +165,7 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
 
 /// Returns where the slow path of a poll at a method's return jumps to. The method has no frame there.
 /// The path saves an address for the handler (`C2SafepointPollStub`, `C1SafepointPollStub`).
-fn poll_target<C: CodeSource>(ip: u64, text: &C) -> Option<u64> {
+fn poll_target(ip: u64, text: &dyn CodeSource) -> Option<u64> {
     let mut code = [0; 24];
     let len = text.read(ip, &mut code);
     let mut rest = code.get(..len)?;
@@ -182,7 +182,7 @@ fn poll_target<C: CodeSource>(ip: u64, text: &C) -> Option<u64> {
 
 /// Returns the number of words that a caller has pushed for a stub: C1's code for a slow check of types
 /// pushes two, and pops them after the call. An epilogue pops only the frame pointer.
-fn passed_words<C: CodeSource>(return_address: u64, text: &C) -> u64 {
+fn passed_words(return_address: u64, text: &dyn CodeSource) -> u64 {
     let mut code = [0; 4];
     let len = text.read(return_address, &mut code);
     let pop = |code: &[u8]| match code {
@@ -199,11 +199,11 @@ fn passed_words<C: CodeSource>(return_address: u64, text: &C) -> u64 {
 
 /// Returns true if an address lies in the bytecode of the method in the interpreter's frame. Class
 /// metadata may be mapped right above a thread's stack.
-fn runs_bytecode<M: Memory + ?Sized, C: CodeSource>(
+fn runs_bytecode(
     registers: &Registers,
     avma: u64,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
 ) -> bool {
     let slot = registers.frame_pointer().map(|fp| fp.wrapping_sub(METHOD));
     let Some(method) = slot.and_then(|slot| memory.read_u64(slot)) else {
@@ -215,10 +215,10 @@ fn runs_bytecode<M: Memory + ?Sized, C: CodeSource>(
         && avma.wrapping_sub(u64::from_le_bytes(const_method)) < MAX_BYTECODE
 }
 
-fn interpreted<M: Memory + ?Sized, C: CodeSource>(
+fn interpreted(
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
     exact: bool,
 ) -> Option<(Caller, FoundBy)> {
     if exact {

@@ -45,10 +45,7 @@ pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize)
 
 /// Returns the first stack slot that holds no term, and its word: the return address, or the frame
 /// pointer below it. The error is the first unreadable slot.
-pub(crate) fn first_address<M: Memory + ?Sized>(
-    sp: u64,
-    memory: &M,
-) -> Option<Result<(u64, u64), u64>> {
+pub(crate) fn first_address(sp: u64, memory: &dyn Memory) -> Option<Result<(u64, u64), u64>> {
     (0..=MAX_TERMS).find_map(|term| {
         let slot = sp.wrapping_add(8 * term);
         match memory.read_u64(slot) {
@@ -60,7 +57,7 @@ pub(crate) fn first_address<M: Memory + ?Sized>(
 
 /// Returns true for the caller, without an image, of C code on a scheduler's stack. Its own caller
 /// is on another stack, or it has none.
-pub(crate) fn is_on_scheduler<P: Modules + ?Sized>(registers: &Registers, modules: &P) -> bool {
+pub(crate) fn is_on_scheduler(registers: &Registers, modules: &dyn Modules) -> bool {
     let sp = registers.sp();
     let above = registers.get(RBX).map(|rbx| rbx.wrapping_sub(sp));
     if registers.arch() != Arch::X86_64 || above != Some(ABOVE) || !sp.is_multiple_of(ALIGN) {

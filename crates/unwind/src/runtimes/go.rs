@@ -66,10 +66,10 @@ pub(crate) enum Beyond {
     End(UnwindOutcome),
 }
 
-pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
-    pub(crate) memory: &'a M,
-    pub(crate) modules: &'a P,
-    pub(crate) code: &'a C,
+pub(crate) struct SwitchedFrame<'a> {
+    pub(crate) memory: &'a dyn Memory,
+    pub(crate) modules: &'a dyn Modules,
+    pub(crate) code: &'a dyn CodeSource,
     pub(crate) table: &'a UnwindTable,
     pub(crate) bias: u64,
     pub(crate) switch: Switch,
@@ -77,7 +77,7 @@ pub(crate) struct SwitchedFrame<'a, M: ?Sized, P: ?Sized, C> {
     pub(crate) limit: usize,
 }
 
-impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M, P, C> {
+impl SwitchedFrame<'_> {
     /// Continues from the last of `frames`. `registers` are that frame's.
     pub(crate) fn step(&self, registers: &mut Registers, frames: &mut Vec<Frame>) -> Beyond {
         let Some(&frame) = frames.last() else {
@@ -216,7 +216,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized, C: CodeSource> SwitchedFrame<'_, M
 
 /// Returns the kernel's return addresses from this frame pointer on, if the copied stack matches
 /// the chain up to there.
-fn chain_from<M: Memory + ?Sized>(arch: Arch, fp: u64, memory: &M) -> Option<&[u64]> {
+fn chain_from(arch: Arch, fp: u64, memory: &dyn Memory) -> Option<&[u64]> {
     let (mut at, mut rest) = memory.frame_pointer_chain()?;
     while at != fp {
         let (address, behind) = rest.split_first()?;
@@ -231,17 +231,13 @@ fn chain_from<M: Memory + ?Sized>(arch: Arch, fp: u64, memory: &M) -> Option<&[u
 
 /// Adds the callers of the last of `frames` from the kernel's chain, starting at `fp`; `direct` is
 /// a caller that the chain omits. Adds nothing and returns `None` if they do not lead to a root.
-pub(crate) fn by_chain<M, P>(
+pub(crate) fn by_chain(
     fp: u64,
     direct: Option<u64>,
-    (memory, modules, known): (&M, &P, &KnownCalls),
+    (memory, modules, known): (&dyn Memory, &dyn Modules, &KnownCalls),
     limit: usize,
     frames: &mut Vec<Frame>,
-) -> Option<UnwindOutcome>
-where
-    M: Memory + ?Sized,
-    P: Modules + ?Sized,
-{
+) -> Option<UnwindOutcome> {
     let chain = chain_from(known.arch, fp, memory)?;
     let before = frames.len();
     let end = follow(chain, direct, (modules, known), limit, frames);
@@ -251,10 +247,10 @@ where
     end
 }
 
-fn follow<P: Modules + ?Sized>(
+fn follow(
     chain: &[u64],
     direct: Option<u64>,
-    (modules, known): (&P, &KnownCalls),
+    (modules, known): (&dyn Modules, &KnownCalls),
     limit: usize,
     frames: &mut Vec<Frame>,
 ) -> Option<UnwindOutcome> {
@@ -295,11 +291,11 @@ fn follow<P: Modules + ?Sized>(
 
 /// Returns the root if the frame is one, `Some(None)` if its frame pointer leads to its caller,
 /// `None` if neither is certain.
-fn goes_on<P: Modules + ?Sized>(
+fn goes_on(
     frame: Frame,
     table: &UnwindTable,
     module: Module<'_>,
-    modules: &P,
+    modules: &dyn Modules,
 ) -> Option<Option<Root>> {
     let svma = frame.lookup_address().wrapping_sub(module.bias);
     let rule = match table.find(svma) {
@@ -336,7 +332,7 @@ fn goes_on<P: Modules + ?Sized>(
     (leads_on && !rule.rule.signal).then_some(None)
 }
 
-fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
+fn is_goexit(address: u64, modules: &dyn Modules) -> bool {
     let mut code = [0; 7];
     let start = address.wrapping_sub(1);
     let known = modules.code(start, &mut code) == code.len();
@@ -346,14 +342,14 @@ fn is_goexit<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
             == Some(code::SyntheticReturn::GoExit)
 }
 
-fn ends_process<P: Modules + ?Sized>(arch: Arch, address: u64, modules: &P) -> bool {
+fn ends_process(arch: Arch, address: u64, modules: &dyn Modules) -> bool {
     let mut code = [0; code::LEN];
     let len = modules.code(address, &mut code);
     code::exits(arch, code.get(..len).unwrap_or(&[]))
 }
 
 /// Returns the start of the function that has this address.
-fn function_of<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
+fn function_of(address: u64, modules: &dyn Modules) -> Option<u64> {
     let module = modules.find(address)?;
     let start = (module.table?).function_start(address.wrapping_sub(module.bias))?;
     Some(start.wrapping_add(module.bias))
@@ -368,13 +364,13 @@ fn called(address: u64, slot: u64) -> Caller {
 }
 
 /// Records the first unreadable word.
-struct NotedMemory<'m, M: ?Sized> {
-    memory: &'m M,
+struct NotedMemory<'m> {
+    memory: &'m dyn Memory,
     missing: Cell<Option<u64>>,
 }
 
-impl<'m, M: ?Sized> NotedMemory<'m, M> {
-    const fn new(memory: &'m M) -> Self {
+impl<'m> NotedMemory<'m> {
+    const fn new(memory: &'m dyn Memory) -> Self {
         Self {
             memory,
             missing: Cell::new(None),
@@ -382,7 +378,7 @@ impl<'m, M: ?Sized> NotedMemory<'m, M> {
     }
 }
 
-impl<M: Memory + ?Sized> Memory for NotedMemory<'_, M> {
+impl Memory for NotedMemory<'_> {
     fn read_u64(&self, avma: u64) -> Option<u64> {
         let word = self.memory.read_u64(avma);
         if word.is_none() && self.missing.get().is_none() {

@@ -22,11 +22,11 @@ struct Frame {
 }
 
 /// Steps out of code behind a trampoline. `None`, with unchanged registers, if nothing fits.
-pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
-where
-    M: Memory + ?Sized,
-    P: Modules + ?Sized,
-{
+pub(crate) fn step(
+    registers: &mut Registers,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
+) -> Option<Caller> {
     if registers.arch() != Arch::X86_64 {
         return None;
     }
@@ -58,7 +58,7 @@ where
 }
 
 /// Returns the frame of the trampoline called by `call *pointer(%rip)` before a return address.
-fn called_trampoline<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<Frame> {
+fn called_trampoline(address: u64, modules: &dyn Modules) -> Option<Frame> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;
     if modules.code(start, &mut call) < call.len() {

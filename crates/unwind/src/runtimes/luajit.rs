@@ -34,11 +34,11 @@ const TYPE: usize = 9;
 const THREAD: u8 = 6;
 
 /// Steps out of a trace. `None`, with unchanged registers, if nothing fits.
-pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
-where
-    M: Memory + ?Sized,
-    P: Modules + ?Sized,
-{
+pub(crate) fn step(
+    registers: &mut Registers,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
+) -> Option<Caller> {
     if registers.arch() != Arch::X86_64 {
         return None;
     }
@@ -54,11 +54,11 @@ where
     Some(caller)
 }
 
-fn apply<M: Memory + ?Sized>(
+fn apply(
     rule: RuleRef<'_>,
     frame: u64,
     registers: &Registers,
-    memory: &M,
+    memory: &dyn Memory,
 ) -> Option<(Caller, Registers)> {
     let mut interpreter = *registers;
     interpreter.set(RSP, frame);
@@ -68,11 +68,7 @@ fn apply<M: Memory + ?Sized>(
     Some((caller, interpreter))
 }
 
-fn at<'p, M, P>(frame: u64, memory: &M, modules: &'p P) -> Option<RuleRef<'p>>
-where
-    M: Memory + ?Sized,
-    P: Modules + ?Sized,
-{
+fn at<'p>(frame: u64, memory: &dyn Memory, modules: &'p dyn Modules) -> Option<RuleRef<'p>> {
     let word = |offset| memory.read_u64(frame.wrapping_add(offset));
     let (address, state) = (word(RETURN)?, word(STATE)?);
     let before = word(BEFORE)? & !FLAGS;
@@ -88,7 +84,7 @@ where
 }
 
 /// Returns the interpreter's rule if this function is part of it, or jumps into it like `lua_call`.
-fn entered<P: Modules + ?Sized>(function: u64, modules: &P) -> Option<RuleRef<'_>> {
+fn entered(function: u64, modules: &dyn Modules) -> Option<RuleRef<'_>> {
     let rule_at = |address: u64| {
         let module = modules.find(address)?;
         match module.table?.find(address.wrapping_sub(module.bias)) {

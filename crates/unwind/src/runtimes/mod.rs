@@ -22,13 +22,13 @@ use std::cell::Cell;
 
 /// Records failed reads. The innermost matching place is the frame. With unreadable code, a match
 /// may belong to an outer call.
-struct NotedReads<'p, P: ?Sized> {
-    modules: &'p P,
+struct NotedReads<'p> {
+    modules: &'p dyn Modules,
     has_failed: Cell<bool>,
 }
 
-impl<'p, P: Modules + ?Sized> NotedReads<'p, P> {
-    const fn new(modules: &'p P) -> Self {
+impl<'p> NotedReads<'p> {
+    const fn new(modules: &'p dyn Modules) -> Self {
         Self {
             modules,
             has_failed: Cell::new(false),
@@ -49,7 +49,7 @@ impl<'p, P: Modules + ?Sized> NotedReads<'p, P> {
     }
 }
 
-impl<P: Modules + ?Sized> Modules for NotedReads<'_, P> {
+impl Modules for NotedReads<'_> {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         self.modules.find(avma)
     }
@@ -65,7 +65,7 @@ impl<P: Modules + ?Sized> Modules for NotedReads<'_, P> {
 
 /// Returns the target of a direct call, or of a call through a pointer beside the code. Resolves
 /// PLT entries.
-fn callee<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
+fn callee(address: u64, modules: &dyn Modules) -> Option<u64> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;
     if modules.code(start, &mut call) < call.len() {
@@ -94,7 +94,7 @@ fn relative(from: u64, offset: [u8; 4]) -> u64 {
     from.wrapping_add_signed(i32::from_le_bytes(offset).into())
 }
 
-fn pointer<P: Modules + ?Sized>(at: u64, modules: &P) -> Option<u64> {
+fn pointer(at: u64, modules: &dyn Modules) -> Option<u64> {
     let mut bytes = [0; 8];
     (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }

@@ -20,7 +20,7 @@ const BEHIND: [u8; 14] = [
 ];
 
 /// Returns true for the return address of `call_into_lisp`'s call of Lisp code.
-pub(crate) fn called_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
+pub(crate) fn called_lisp(address: u64, modules: &dyn Modules) -> bool {
     let mut code = [0; CALL.len() + BEHIND.len()];
     let start = address.wrapping_sub(CALL.len() as u64);
     modules.code(start, &mut code) == code.len()
@@ -34,11 +34,11 @@ const END: [u8; 5] = [0x48, 0x89, 0xd0, 0xc9, 0xc3];
 /// Returns the caller of `call_into_lisp`, if its code behind the call of Lisp code was sampled or
 /// interrupted at `ip`. Its call frame information does not hold there either. Replaces the
 /// registers by the caller's. The inner `None` is that of [`caller_of_c`].
-pub(crate) fn caller_of_end<M: Memory + ?Sized, P: Modules + ?Sized>(
+pub(crate) fn caller_of_end(
     ip: u64,
     registers: &mut Registers,
-    memory: &M,
-    modules: &P,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
 ) -> Option<Option<Caller>> {
     let len = BEHIND.len() + END.len();
     let mut code = [0; 2 * (BEHIND.len() + END.len()) - 1];
@@ -70,10 +70,7 @@ pub(crate) fn caller_of_end<M: Memory + ?Sized, P: Modules + ?Sized>(
 /// pointer. Its call frame information holds only until the call: the frame pointer then points to the
 /// frame that it has prepared for the callee. `None` if the caller is on another stack. Replaces the
 /// registers by the caller's.
-pub(crate) fn caller_of_c<M: Memory + ?Sized>(
-    registers: &mut Registers,
-    memory: &M,
-) -> Option<Caller> {
+pub(crate) fn caller_of_c(registers: &mut Registers, memory: &dyn Memory) -> Option<Caller> {
     let fp = registers.get(RBP)?;
     let slot = fp.wrapping_add(8);
     let (saved, address) = (memory.read_u64(fp)?, memory.read_u64(slot)?);
@@ -102,10 +99,10 @@ const LONG: usize = 5;
 
 /// Returns the registers after the callee's return, for code sampled between preparing its callee's
 /// frame and the callee's first instruction.
-pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
+pub(crate) fn before_call(
     registers: &Registers,
-    memory: &M,
-    modules: &P,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
 ) -> Option<Registers> {
     let (ip, sp) = (registers.ip(), registers.sp());
     let fp = registers.get(RBP)?;
@@ -138,7 +135,7 @@ pub(crate) fn before_call<M: Memory + ?Sized, P: Modules + ?Sized>(
     is_made.then_some(callers)
 }
 
-fn calls_lisp<P: Modules + ?Sized>(address: u64, modules: &P) -> bool {
+fn calls_lisp(address: u64, modules: &dyn Modules) -> bool {
     let mut code = [0; ENTRY.len()];
     callee(address, modules)
         .is_some_and(|target| modules.code(target, &mut code) == code.len() && code == ENTRY)

@@ -25,10 +25,10 @@ const EXITS: [u64; 2] = [93, 94];
 const CLOBBERED: [std::ops::RangeInclusive<u8>; 2] = [0..=18, LR..=LR];
 
 /// Simulates the code up to the return. Replaces the registers by the caller's.
-pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
+pub(super) fn simulate_to_return(
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
 ) -> Exit {
     let mut seen = FxHashSet::default();
     let mut waiting = vec![Path::new(registers)];
@@ -138,7 +138,7 @@ impl Path {
         }
     }
 
-    fn execute<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) -> Flow {
+    fn execute(&mut self, word: u32, memory: &dyn Memory) -> Flow {
         match bits(word, 25, 4) {
             0b1010 | 0b1011 => self.branch(word),
             0b1000 | 0b1001 => self.with_immediate(word),
@@ -290,7 +290,7 @@ impl Path {
         Flow::Next
     }
 
-    fn memory<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) {
+    fn memory(&mut self, word: u32, memory: &dyn Memory) {
         let (to, base) = (register(word, 0), register(word, 5));
         let is_vector = bits(word, 26, 1) == 1;
         let is_pair = word & 0x3a00_0000 == 0x2800_0000;
@@ -366,13 +366,13 @@ impl Path {
         if mode == 0b01 { before } else { moved }
     }
 
-    fn transfer<M: Memory + ?Sized>(
+    fn transfer(
         &mut self,
         register: u8,
         at: Option<u64>,
         (is_load, is_word, is_vector): (bool, bool, bool),
         size: i64,
-        memory: &M,
+        memory: &dyn Memory,
     ) {
         match (is_load, at) {
             (true, _) if is_vector => {}
@@ -430,7 +430,7 @@ impl Path {
         }
     }
 
-    fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
+    fn read(&self, avma: u64, memory: &dyn Memory) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
             None => memory.read_u64(avma),

@@ -158,12 +158,12 @@ impl SimulationCache {
 
     /// Replays the search from this program counter. Replaces the registers by the caller's. `None`
     /// if a new search is necessary.
-    pub(super) fn replay<M: Memory + ?Sized, C: CodeSource>(
+    pub(super) fn replay(
         &self,
         generation: u64,
         registers: &mut Registers,
-        memory: &M,
-        text: &C,
+        memory: &dyn Memory,
+        text: &dyn CodeSource,
     ) -> Option<Exit> {
         let replayed = {
             let kept = self.kept.borrow();
@@ -216,7 +216,7 @@ impl SimulationCache {
 }
 
 impl Search {
-    fn is_of_this_code<C: CodeSource>(&self, text: &C) -> bool {
+    fn is_of_this_code(&self, text: &dyn CodeSource) -> bool {
         let mut now = [0; CodeWindow::LEN];
         self.code.iter().all(|(avma, piece)| {
             let len = text.read(*avma, &mut now);
@@ -225,11 +225,11 @@ impl Search {
     }
 
     /// Replays the steps with other registers. `None` if a path ends at another step.
-    fn replay<M: Memory + ?Sized, C: CodeSource>(
+    fn replay(
         &self,
         registers: &mut Registers,
-        memory: &M,
-        text: &C,
+        memory: &dyn Memory,
+        text: &dyn CodeSource,
     ) -> Option<Exit> {
         let mut path = Some(PathState::new(registers));
         let mut waiting = Vec::new();

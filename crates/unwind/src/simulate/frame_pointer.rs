@@ -31,7 +31,7 @@ pub(crate) enum FramePointerUse {
 
 /// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
 /// inconclusive branch. For x86.
-pub(crate) fn frame_pointer_use<C: CodeSource>(arch: Arch, ip: u64, text: &C) -> FramePointerUse {
+pub(crate) fn frame_pointer_use(arch: Arch, ip: u64, text: &dyn CodeSource) -> FramePointerUse {
     let mut window = CodeWindow::default();
     if window.at(ip, 1, text).is_empty() {
         return FramePointerUse::Unreadable;

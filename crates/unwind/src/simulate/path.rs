@@ -97,10 +97,10 @@ impl PathState {
 
     /// Simulates up to `limit` instructions until `done`. If the path fails, continues at the last
     /// skipped forward branch.
-    pub(crate) fn follow_straight<M: Memory + ?Sized, C: CodeSource>(
+    pub(crate) fn follow_straight(
         &mut self,
-        memory: &M,
-        text: &C,
+        memory: &dyn Memory,
+        text: &dyn CodeSource,
         limit: usize,
         done: impl Fn(&Self) -> bool,
     ) -> Stop {
@@ -164,7 +164,7 @@ impl PathState {
     }
 
     /// Reads a stack word, including writes along the path.
-    pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
+    pub(crate) fn read(&self, avma: u64, memory: &dyn Memory) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
             None if self.written.len() >= MAX_WRITTEN => None,
@@ -182,10 +182,10 @@ impl PathState {
 
     /// Returns targets of a jump through a table whose address comes from the code alone, in the order
     /// of the table: `jmp [rcx+rax*8]`, or `movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax`.
-    pub(super) fn table_targets<C: CodeSource>(
+    pub(super) fn table_targets(
         &self,
         jump: &Instruction,
-        text: &C,
+        text: &dyn CodeSource,
     ) -> Option<Vec<u64>> {
         let entry = match jump.op0_kind() {
             OpKind::Memory => self.loaded_entry(jump, self.arch.word_size(), Some(0)),
@@ -297,7 +297,7 @@ impl PathState {
     /// Returns true if the path has removed the function's frame: the frame pointer has the value that
     /// was saved below the return address, and the stack pointer is above it. A jump is a tail call then:
     /// V8's bytecode handlers go from one to the next.
-    pub(super) fn has_removed_frame<M: Memory + ?Sized>(&self, memory: &M) -> bool {
+    pub(super) fn has_removed_frame(&self, memory: &dyn Memory) -> bool {
         let saved = self.registers.sp().wrapping_sub(self.arch.word_size());
         let fp = self.registers.frame_pointer();
         self.has_changed_frame() && fp.is_some_and(|fp| self.read(saved, memory) == Some(fp))
@@ -326,11 +326,7 @@ impl PathState {
     /// Returns true for `mov rbp, REG` if REG points to a copy of the frame pointer: SBCL's frame
     /// for a callee (`lea rsi, [rsp - 16]; sub rsp, 32; mov [rsi], rbp; mov rbp, rsi; call`). Own
     /// frames start from rsp.
-    fn makes_callees_frame<M: Memory + ?Sized>(
-        &self,
-        instruction: &Instruction,
-        memory: &M,
-    ) -> bool {
+    fn makes_callees_frame(&self, instruction: &Instruction, memory: &dyn Memory) -> bool {
         let (to, from) = (instruction.op0_register(), instruction.op1_register());
         let is_move = instruction.mnemonic() == Mnemonic::Mov
             && instruction.op1_kind() == OpKind::Register
@@ -367,11 +363,7 @@ impl PathState {
     }
 
     /// Applies an instruction. Returns false if the stack pointer is unknown afterwards.
-    pub(super) fn execute<M: Memory + ?Sized>(
-        &mut self,
-        instruction: &Instruction,
-        memory: &M,
-    ) -> bool {
+    pub(super) fn execute(&mut self, instruction: &Instruction, memory: &dyn Memory) -> bool {
         let (sp, size) = (self.registers.sp(), self.arch.word_size());
         let (sp_number, fp_number) = (self.arch.sp(), self.arch.fp());
         let first = self.number(instruction.op0_register());

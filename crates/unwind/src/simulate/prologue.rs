@@ -13,7 +13,7 @@ const MAX_THUNK: u64 = 32;
 /// Returns true if the function at `target` first takes its return address from the stack, to make a
 /// frame for its caller below it. So the caller has none yet. V8's baseline code begins with such a call,
 /// and Windows programs probe their stack by one. For x86.
-pub(super) fn makes_callers_frame<C: CodeSource>(arch: Arch, target: u64, text: &C) -> bool {
+pub(super) fn makes_callers_frame(arch: Arch, target: u64, text: &dyn CodeSource) -> bool {
     let mut bytes = [0; MAX_INSTRUCTIONS * 5];
     let len = text.read(target, &mut bytes);
     let code = bytes.get(..len).unwrap_or(&[]);
@@ -39,10 +39,10 @@ pub(super) fn makes_callers_frame<C: CodeSource>(arch: Arch, target: u64, text: 
 /// Returns the address of the `ret` of a return thunk, which replaces a return in code against Spectre
 /// (`-mfunction-return=thunk-inline`). `call` goes a few bytes ahead, where its return address is
 /// removed from the stack.
-pub(super) fn end_of_return_thunk<C: CodeSource>(
+pub(super) fn end_of_return_thunk(
     arch: Arch,
     call: &Instruction,
-    text: &C,
+    text: &dyn CodeSource,
 ) -> Option<u64> {
     let target = call.near_branch_target();
     if target.wrapping_sub(call.next_ip()) > MAX_THUNK {

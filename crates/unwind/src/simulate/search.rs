@@ -18,10 +18,10 @@ const SEEN: usize = 112;
 
 /// Simulates the code up to the return. Replaces the registers by the caller's. With a
 /// `generation`, replays an earlier search if possible.
-pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
+pub(crate) fn simulate_to_return(
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
     (cache, generation): (&SimulationCache, Option<u64>),
 ) -> Exit {
     if registers.arch() == Arch::Aarch64 {
@@ -41,10 +41,10 @@ pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     exit
 }
 
-fn search<M: Memory + ?Sized, C: CodeSource>(
+fn search(
     registers: &mut Registers,
-    memory: &M,
-    text: &C,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
     window: &mut CodeWindow,
     log: &mut SimulationLog,
 ) -> (Exit, PathEnd) {

@@ -40,7 +40,7 @@ impl CodeWindow {
     }
 
     /// Returns at least `least` bytes of code, if readable.
-    pub(super) fn at<C: CodeSource>(&mut self, avma: u64, least: usize, code: &C) -> &[u8] {
+    pub(super) fn at(&mut self, avma: u64, least: usize, code: &dyn CodeSource) -> &[u8] {
         let within = usize::try_from(avma.wrapping_sub(self.start)).unwrap_or(usize::MAX);
         let behind = self.bytes.len().saturating_sub(within);
         if behind < least {

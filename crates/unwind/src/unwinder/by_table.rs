@@ -18,11 +18,11 @@ const MAX_LEAF: usize = 1024;
 
 impl Unwinder {
     /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
-    pub(super) fn plain_rule<P: Modules + ?Sized>(
+    pub(super) fn plain_rule(
         &self,
         address: u64,
         module: Module<'_>,
-        modules: &P,
+        modules: &dyn Modules,
     ) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -50,19 +50,15 @@ impl Unwinder {
     /// stack pointer or calls: compilers describe functions without prologue (`naked`) so. The code
     /// decides. If it is inconclusive, the call before the return address must lead to the frame.
     #[cold]
-    pub(super) fn where_rule_is_doubtful<M, P>(
+    pub(super) fn where_rule_is_doubtful(
         &self,
         rule: PlainRule,
         frame: Frame,
         registers: &mut Registers,
-        memory: &M,
-        modules: &P,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
         blobs: &BlobCache,
-    ) -> Result<(Caller, FoundBy), UnwindOutcome>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Result<(Caller, FoundBy), UnwindOutcome> {
         let (address, sp) = (frame.address, registers.sp());
         let module = self.module_at(frame.lookup_address(), modules);
         let context = self.context(frame, module, memory, modules, blobs);
@@ -87,17 +83,13 @@ impl Unwinder {
     }
 
     /// Simulates the rest of a function with call frame information.
-    fn by_described_code<M, P>(
+    fn by_described_code(
         &self,
-        context: &Context<'_, M, P>,
+        context: &Context<'_>,
         table: &UnwindTable,
         bias: u64,
         registers: &mut Registers,
-    ) -> Option<(Caller, FoundBy)>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Option<(Caller, FoundBy)> {
         let code = DescribedCode {
             context,
             table,
@@ -127,17 +119,13 @@ impl Unwinder {
     /// - The rule may read the red zone below the stack pointer, which is not copied (SHA-512 in
     ///   OpenSSL). The rest of the code is simulated instead.
     #[cold]
-    pub(super) fn where_rules_fail<M, P>(
+    pub(super) fn where_rules_fail(
         &self,
-        context: &Context<'_, M, P>,
+        context: &Context<'_>,
         table: &UnwindTable,
         bias: u64,
         registers: &mut Registers,
-    ) -> Option<(Caller, FoundBy)>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+    ) -> Option<(Caller, FoundBy)> {
         if !self.arch.is_x86() {
             return None;
         }
@@ -160,19 +148,15 @@ impl Unwinder {
     }
 
     /// Returns the caller by call frame information, if the table covers the frame.
-    pub(super) fn by_table<M, P>(
+    pub(super) fn by_table(
         &self,
         frame: Frame,
         table: &UnwindTable,
         bias: u64,
         registers: &mut Registers,
-        memory: &M,
-        modules: &P,
-    ) -> Option<Result<(Caller, FoundBy), UnwindOutcome>>
-    where
-        M: Memory + ?Sized,
-        P: Modules + ?Sized,
-    {
+        memory: &dyn Memory,
+        modules: &dyn Modules,
+    ) -> Option<Result<(Caller, FoundBy), UnwindOutcome>> {
         let address = frame.address;
         let rule = match table.find(frame.lookup_address().wrapping_sub(bias)) {
             Found::Rule(rule) => rule,
