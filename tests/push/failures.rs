@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::requests::recorded;
 use crate::support::needs;
-use crate::support::server::{Reply, SERVERS, Sent, Server};
+use crate::support::server::{ReadRequest, Reply, SERVERS, Sent, Server};
 
 #[test]
 fn nothing_is_lost_while_a_server_is_troubled() {
     needs!(PerfEvents);
     let here = recorded();
     let all = here.report("").samples();
-    for (kind, read) in SERVERS {
+    let push = |(kind, read): (&str, ReadRequest)| {
         let server = Server::start(&[
             Reply::Status(429, "retry-after: 1\r\n", Vec::new()),
             Reply::Status(503, "retry-after: 0\r\n", b"busy \x1b[2J".to_vec()),
@@ -36,7 +36,14 @@ fn nothing_is_lost_while_a_server_is_troubled() {
         assert!(waited >= Duration::from_secs(1), "{waited:?}");
         // Equal bytes each time, so that a server can recognize a duplicate.
         assert!(requests[..5].iter().all(|one| one.body == requests[0].body));
-    }
+    };
+    // Each waits for seconds.
+    std::thread::scope(|scope| {
+        for server in SERVERS {
+            let push = &push;
+            scope.spawn(move || push(server));
+        }
+    });
 }
 
 #[test]

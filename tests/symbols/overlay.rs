@@ -56,8 +56,8 @@ fn programs() -> [std::path::PathBuf; 2] {
 #[test]
 fn programs_on_an_overlay_of_a_container_are_named() {
     needs!(PerfEvents, Overlay);
-    for program in programs() {
-        for options in ["-g", "-g -a", ""] {
+    for (program, all) in programs().into_iter().zip([&["-g"][..], &["-g -a", ""]]) {
+        for options in all {
             let here = Here::new();
             let record = here.rprof("record -q -F 999 -e cpu-clock:u").words(options);
             let record = record.words("-- unshare -m sh -c").arg(INSIDE).arg("sh");

@@ -1,14 +1,14 @@
 //! Functions of assembly, and programs without a C library.
 
 use super::paths::{Counts, count};
-use crate::support::{Here, Language, c_with, check, generated, measured, needs};
+use crate::support::{Folded, Here, Language, c_with, check, folded, generated, measured, needs};
 
 const PARTS: [&str; 3] = ["outer_", "middle_", "leaf_"];
 
-/// Records `fixtures/assembly.c`, and counts the stacks of one shape.
-fn shape(here: &Here, shape: &str) -> Counts {
+/// Counts the stacks of one shape of `fixtures/assembly.c`.
+fn shape(stacks: &Folded, shape: &str) -> Counts {
     count(
-        here,
+        stacks,
         &format!("leaf_{shape}"),
         |name| PARTS.iter().any(|part| name.starts_with(part)),
         |_| PARTS.iter().map(|part| format!("{part}{shape}")).collect(),
@@ -28,11 +28,12 @@ fn callers_of_assembly_are_not_skipped() {
         measured(|| {
             let here = Here::new();
             here.record("-e cpu-clock:u -F 1999 -g", &program, "3");
+            let stacks = folded(&here.rprof("collapse --weight samples").ok());
             for name in [
                 "straight", "pushes", "later", "computed", "table", "naked", "calls", "handler",
                 "tail", "register", "redzone",
             ] {
-                let counts = shape(&here, name);
+                let counts = shape(&stacks, name);
                 println!("{flags:?}, {name}: {counts:?}");
                 assert_eq!(counts.wrong, 0, "{flags:?} {name}");
                 check(counts.right > 50, || format!("{name}: {counts:?}"))?;
@@ -41,7 +42,7 @@ fn callers_of_assembly_are_not_skipped() {
                     .map_err(|error| format!("{name}: {error}"))?;
             }
             // Nothing shows the way out.
-            let counts = shape(&here, "unknown");
+            let counts = shape(&stacks, "unknown");
             println!("{flags:?}, unknown: {counts:?}");
             assert_eq!(counts.wrong, 0, "{flags:?} unknown");
             check(counts.right + counts.short > 50, || format!("{counts:?}"))

@@ -1,6 +1,6 @@
 //! Counts stacks of programs whose functions are named after their path.
 
-use crate::support::{Here, check, folded};
+use crate::support::{Folded, check};
 
 /// Complete stacks with the right callers, with wrong ones, and those cut short.
 #[derive(Debug, Default)]
@@ -17,16 +17,16 @@ impl Counts {
     }
 }
 
-/// Counts stacks with a function `LEAF_PATH`; `expected` returns the names of all functions below `main` for a path, and
+/// Counts stacks of `collapse --weight samples` with a function `LEAF_PATH`; `expected` returns the names of all functions below `main` for a path, and
 /// `is_own` tells these from others.
 pub(super) fn count(
-    here: &Here,
+    stacks: &Folded,
     leaf: &str,
     is_own: impl Fn(&str) -> bool,
     expected: impl Fn(&str) -> Vec<String>,
 ) -> Counts {
     let mut counts = Counts::default();
-    for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
+    for (stack, samples) in stacks {
         let frames: Vec<&str> = stack.split(';').collect();
         let Some(path) = frames.iter().find_map(|name| name.strip_prefix(leaf)) else {
             continue;

@@ -9,7 +9,7 @@ fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {
     here.record(&format!("-e cpu-clock:u {options} -g"), program, args);
     let parts = ["outer_", "middle_", "inner_", "leaf_"];
     let counts = count(
-        &here,
+        &folded(&here.rprof("collapse --weight samples").ok()),
         "leaf_",
         |name| parts.iter().any(|part| name.starts_with(part)),
         |path| parts.iter().map(|part| format!("{part}{path}")).collect(),
@@ -104,7 +104,7 @@ fn handlers(flags: &[&str], place: &str) -> Counts {
     here.record("-e cpu-clock:u -F 999 -g", &program, &format!("1 {place}"));
     let parts = ["way_", "inner_", "leaf_"];
     let counts = count(
-        &here,
+        &folded(&here.rprof("collapse --weight samples").ok()),
         "during_",
         |name| parts.iter().any(|part| name.starts_with(part)),
         |path| parts.iter().map(|part| format!("{part}{path}")).collect(),
