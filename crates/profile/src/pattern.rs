@@ -71,7 +71,11 @@ pub(crate) fn without_distinction(name: &str) -> Option<&str> {
 
 fn without_linkage_name(name: &str) -> Option<&str> {
     let (bare, linkage) = name.strip_suffix(']')?.rsplit_once(" [")?;
-    let is_mangled = linkage.starts_with("_Z") || linkage.starts_with("_R");
+    // The last one is of Ada.
+    let is_mangled = ["_Z", "_R", "_D"]
+        .iter()
+        .any(|start| linkage.starts_with(start))
+        || linkage.contains("__");
     let is_linkage = is_mangled && !linkage.contains(' ');
     (is_linkage && !bare.is_empty()).then_some(bare)
 }

@@ -1,6 +1,7 @@
 //! [`ElfImage`]: an ELF image together with its debug files.
 
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
+use crate::demangle::Language;
 use crate::dwarf::{DebugInfo, DwarfFile, DwarfQuery, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
 use crate::frames::Frames;
@@ -134,6 +135,13 @@ impl<D: Pages> ElfImage<D> {
         // With the symbols missing in `.dynsym`.
         let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
+    }
+
+    /// Returns true if the symbols of the image or its debug files show a language.
+    pub(crate) fn has_evidence(&self, language: Language, places: &DebugFiles) -> bool {
+        self.image.has_evidence(language)
+            || (self.debug(places)).is_some_and(|debug| debug.symbols.has_evidence(language))
+            || (self.mini(places)).is_some_and(|mini| mini.has_evidence(language))
     }
 
     /// Returns what tells functions of one name apart, by their sorted SVMAs: the source files of

@@ -6,7 +6,8 @@
 //!
 //! - ` (int) const`: the parameters, if they differ;
 //! - `::h0123456789abcdef`: the hash of a legacy Rust name;
-//! - ` [_Z1fIiEvT_Q5SmallIS0_E]`: the linkage name, if demangling loses the difference.
+//! - ` [_Z1fIiEvT_Q5SmallIS0_E]`, ` [app__put__2]`: the linkage name, if demangling loses the
+//!   difference, or if the language has no name for it (overloads of Ada).
 //!
 //! One function may have several linkage names: those of its parts and clones (`.cold`,
 //! `.constprop.0`), of constructors of bases and of whole objects, and of thunks. They stay one
@@ -70,7 +71,7 @@ fn suffixes(lookups: &[Lookup], style: Style) -> FxHashMap<Box<str>, FxHashMap<B
     for frame in lookups.iter().flatten().flat_map(Frames::iter) {
         let is_new = seen.insert((frame.name.as_ptr(), frame.raw.as_ptr()));
         // Names without demangling are identical only if they are one name.
-        if !is_new || !is_mangled(frame.raw) || frame.raw == frame.name {
+        if !is_new || frame.raw == frame.name {
             continue;
         }
         let other = *first.entry(frame.name).or_insert(frame.raw);
@@ -103,10 +104,6 @@ fn suffixes(lookups: &[Lookup], style: Style) -> FxHashMap<Box<str>, FxHashMap<B
         Some((name.into(), suffixes))
     };
     shared.into_iter().filter_map(told_apart).collect()
-}
-
-fn is_mangled(raw: &str) -> bool {
-    raw.starts_with("_Z") || raw.starts_with("_R")
 }
 
 /// Returns the text behind a display name that other functions of this name lack, probably: the
@@ -164,7 +161,8 @@ fn identity(raw: &str) -> Cow<'_, str> {
             Some(b'D') => b'0'..=b'5',
             _ => return false,
         };
-        kinds.contains(&bytes[at]) && matches!(bytes.get(at + 1), Some(b'E' | b'I' | b'B'))
+        let is_end = matches!(bytes.get(at + 1), Some(b'E' | b'I' | b'B'));
+        function.starts_with("_Z") && kinds.contains(&bytes[at]) && is_end
     };
     if unique.is_empty() && !(0..bytes.len()).any(is_variant) {
         return function;

@@ -16,7 +16,7 @@
 //! and line appended (`same_names`). Versions (`f@@V1`) and the lowest bit of Thumb addresses are
 //! removed.
 
-use crate::demangle::{Style, demangle};
+use crate::demangle::{Language, Style, demangle_in};
 use crate::dwarf::Found;
 use crate::elf::ElfSymbol;
 use crate::frames::{Frames, Inlined, InlinedName, Symbol};
@@ -26,8 +26,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Names shared by many addresses, each demangled once.
-pub(crate) struct Reconciler {
+pub(crate) struct Reconciler<'a> {
     style: Style,
+    has_evidence: &'a (dyn Fn(Language) -> bool + Sync),
     /// The key tells PLT entries apart, which come from another table if there is a debug file.
     symbols: FxHashMap<(u64, bool), Arc<Symbol>>,
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
@@ -37,9 +38,15 @@ pub(crate) struct Reconciler {
     by_place: FxHashMap<usize, Arc<InlinedName>>,
 }
 
-impl Reconciler {
-    /// Demangles the names of all inlined calls in parallel, as this takes longest.
-    pub(crate) fn new(style: Style, found: &[Option<Found>], threads: usize) -> Self {
+impl<'a> Reconciler<'a> {
+    /// Demangles the names of all inlined calls in parallel, as this takes longest. `has_evidence`
+    /// returns true for the languages of the image.
+    pub(crate) fn new(
+        style: Style,
+        has_evidence: &'a (dyn Fn(Language) -> bool + Sync),
+        found: &[Option<Found>],
+        threads: usize,
+    ) -> Self {
         let frames = found
             .iter()
             .flatten()
@@ -48,13 +55,15 @@ impl Reconciler {
         let raw: Vec<&Arc<str>> = raw.into_iter().collect();
         let named = map_chunks(threads, &raw, 64, |some| {
             let name = |raw: &&Arc<str>| {
-                let (name, raw) = (demangle(raw, style).into(), Arc::clone(raw));
+                let name = demangle_in(raw, style, has_evidence).into();
+                let raw = Arc::clone(raw);
                 (Arc::clone(&raw), Arc::new(InlinedName { name, raw }))
             };
             some.iter().map(name).collect::<Vec<_>>()
         });
         Self {
             style,
+            has_evidence,
             symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
             inlined: named.into_iter().flatten().collect(),
@@ -110,14 +119,14 @@ impl Reconciler {
     }
 
     fn symbol(&mut self, found: &ElfSymbol<'_>, distinction: Option<&str>) -> Arc<Symbol> {
-        let style = self.style;
+        let (style, has_evidence) = (self.style, self.has_evidence);
         let make = || {
             let mut raw = String::from_utf8_lossy(found.raw()).into_owned();
             if found.is_plt() {
                 raw.push_str("@plt");
             }
             Arc::new(Symbol {
-                name: with_distinction(found.name(style), distinction),
+                name: with_distinction(found.name_in(style, has_evidence), distinction),
                 raw: raw.into(),
                 start: found.start(),
                 size: found.size(),
@@ -130,12 +139,12 @@ impl Reconciler {
     }
 
     fn function(&mut self, name: &Arc<str>, found: &Found) -> Arc<Symbol> {
-        let style = self.style;
+        let (style, has_evidence) = (self.style, self.has_evidence);
         let range = &found.range;
         let distinction = found.frames.first().and_then(|f| f.distinction.as_deref());
         let make = || {
             Arc::new(Symbol {
-                name: with_distinction(demangle(name, style), distinction),
+                name: with_distinction(demangle_in(name, style, has_evidence), distinction),
                 raw: (**name).into(),
                 start: range.start,
                 size: range.end - range.start,
@@ -154,9 +163,10 @@ impl Reconciler {
         distinction: Option<&Arc<str>>,
     ) -> Arc<InlinedName> {
         if let (Some(raw), Some(distinction)) = (raw, distinction) {
-            let style = self.style;
+            let (style, has_evidence) = (self.style, self.has_evidence);
             let make = || {
-                let name = with_distinction(demangle(raw, style), Some(distinction));
+                let name = demangle_in(raw, style, has_evidence);
+                let name = with_distinction(name, Some(distinction));
                 let raw = Arc::clone(raw);
                 Arc::new(InlinedName { name, raw })
             };
@@ -168,9 +178,9 @@ impl Reconciler {
             return Arc::clone(known);
         }
         let raw = raw.map_or_else(|| "??".into(), Arc::clone);
-        let style = self.style;
+        let (style, has_evidence) = (self.style, self.has_evidence);
         let make = || {
-            let name = demangle(&raw, style).into();
+            let name = demangle_in(&raw, style, has_evidence).into();
             let raw = Arc::clone(&raw);
             Arc::new(InlinedName { name, raw })
         };

@@ -324,7 +324,8 @@ impl Symbolizer {
                 answers(debug, svmas, with_lines)
             });
         }
-        let mut names = Reconciler::new(self.style, &found, self.threads);
+        let has_evidence = |language| image.has_evidence(language, places);
+        let mut names = Reconciler::new(self.style, &has_evidence, &found, self.threads);
         let mut found = found.into_iter();
         let mut located = LocatedNames::default();
         let lookup = |&svma: &u64| {

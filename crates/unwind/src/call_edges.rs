@@ -35,6 +35,9 @@ const MAX_FUNCTIONS: usize = 16;
 /// Maximum number of stretches of code that are kept for one function.
 const MAX_PATHS: usize = 256;
 
+/// Usual alignment of functions in bytes.
+const ALIGNMENT: u64 = 16;
+
 /// Bytes that are read at a time.
 const PIECE: usize = 256;
 
@@ -122,7 +125,13 @@ impl CallEdges {
                 return true;
             }
             let exits = self.exits(function, modules, (table, bias), is_same);
-            if exits.is_open || (is_same && exits.may_lead_to(below)) {
+            // A frame whose call does not return ends its function: the next one begins there.
+            let is_next = is_same && (1..=ALIGNMENT).contains(&function.wrapping_sub(below));
+            let may_lead = is_same && exits.may_lead_to(below);
+            if is_next && exits.paths.is_none() {
+                return false;
+            }
+            if may_lead || (exits.is_open && !is_next) {
                 return true;
             }
             for exit in &exits.targets {

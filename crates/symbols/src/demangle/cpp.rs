@@ -1,9 +1,9 @@
 //! C++ names in the Itanium ABI.
 
+use super::Style;
 use super::bounded::Bounded;
 use super::default_arguments;
 use super::short;
-use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// Maximum nesting: far beyond real code, and within the 2 MiB stack of a thread in a debug build.

@@ -1,7 +1,7 @@
 //! Rust names: legacy (`_ZN..17h<hash>E`) and v0 (`_R..`).
 
+use super::Style;
 use super::bounded::Bounded;
-use super::style::Style;
 use std::fmt::Write;
 
 /// Demangles without hashes and crate disambiguators. `None` for other names.

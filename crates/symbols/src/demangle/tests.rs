@@ -452,26 +452,6 @@ fn lambdas_of_default_arguments_have_their_parameter() {
     }
 }
 
-/// The first four are the examples of perf's own test (`tools/perf/tests/demangle-ocaml-test.c`).
-#[test]
-fn functions_of_ocaml_have_their_modules() {
-    for (raw, name) in [
-        ("main", "main"),
-        ("camlStdlib__array__map_154", "Stdlib.array.map_154"),
-        (
-            "camlStdlib__anon_fn$5bstdlib$2eml$3a334$2c0$2d$2d54$5d_1453",
-            "Stdlib.anon_fn[stdlib.ml:334,0--54]_1453",
-        ),
-        ("camlStdlib__bytes__$2b$2b_2205", "Stdlib.bytes.++_2205"),
-        ("camlMain__f$_12", "Main.f$_12"),
-        ("camlMain__f$1b[31m", "Main.f$1b[31m"),
-        ("caml_alloc_shr", "caml_alloc_shr"),
-        ("camlé", "camlé"),
-    ] {
-        assert_eq!((full(raw), short(raw)), (name.into(), name.into()));
-    }
-}
-
 #[test]
 fn blocks_are_named_after_their_function() {
     for (raw, in_full, in_short) in [

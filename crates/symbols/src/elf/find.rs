@@ -2,7 +2,7 @@
 //!
 //! The lookup table keeps one name per address, but `malloc` and `__libc_malloc` are one function.
 
-use super::error::ElfError;
+use super::ElfError;
 use crate::demangle::{self, Style};
 use object::Endianness;
 use object::elf;

@@ -31,7 +31,6 @@
 
 mod choose;
 mod compiler;
-mod error;
 mod file;
 mod find;
 mod plt;
@@ -41,10 +40,9 @@ mod table;
 
 pub use compiler::is_by_ghc;
 pub(crate) use compiler::is_by_rustc;
-pub use error::ElfError;
 pub use find::{FindError, function_offset};
 
-use crate::demangle::{self, Style};
+use crate::demangle::{self, Language, Style};
 use read::Tables;
 use rprof_image::{BuildId, Segments};
 use rustc_hash::FxHashMap;
@@ -52,6 +50,21 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use strings::Strings;
 use table::{Entry, Origin};
+
+/// Why a file has no [`ElfSymbols`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The bytes do not start with an ELF header of a known class and byte order.
+    #[error("not an ELF file")]
+    NotElf,
+    /// An object file or core dump: its addresses do not refer to mapped code.
+    #[error("ELF file of type {0}, neither a program nor a library")]
+    NotLoadable(u16),
+    /// The headers contradict the length of the file.
+    #[error("damaged ELF file: {0}")]
+    Damaged(Box<str>),
+}
 
 /// Symbol table of an ELF image, 16 bytes per symbol.
 ///
@@ -64,6 +77,8 @@ pub struct ElfSymbols<D> {
     segments: Segments,
     strings: Strings,
     has_symtab: bool,
+    /// Evidence for each [`Language`], searched on first use.
+    evidence: [OnceLock<bool>; Language::ALL.len()],
     /// Table of all symbols, built when `some` does not suffice.
     all: OnceLock<Tables>,
     /// Table of the symbols relevant for some addresses, and these addresses.
@@ -87,9 +102,22 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
             segments: parts.segments,
             strings: parts.strings,
             has_symtab: parts.has_symtab,
+            evidence: Default::default(),
             all: OnceLock::new(),
             some: OnceLock::new(),
         })
+    }
+
+    /// Returns true if the names of symbols show that the file has code of a language.
+    pub(crate) fn has_evidence(&self, language: Language) -> bool {
+        let find = || {
+            let names = [&self.strings.symtab, &self.strings.dynsym];
+            names.into_iter().any(|range| {
+                let names = self.data.as_ref().get(range.clone()).unwrap_or_default();
+                memchr::memmem::find(names, language.evidence()).is_some()
+            })
+        };
+        *self.evidence[language as usize].get_or_init(find)
     }
 
     /// Announces sorted addresses. For a few addresses of a large file, this avoids the table of
@@ -283,7 +311,16 @@ impl<'a> ElfSymbol<'a> {
     /// Returns the display name: demangled, without symbol version, with `@plt` for PLT entries.
     #[must_use]
     pub fn name(&self, style: Style) -> Cow<'a, str> {
-        let name = demangle::demangle_bytes(self.raw, style);
+        self.name_in(style, &|_| false)
+    }
+
+    /// Returns the display name, also in languages for which the file has evidence.
+    pub(crate) fn name_in(
+        &self,
+        style: Style,
+        has_evidence: &dyn Fn(Language) -> bool,
+    ) -> Cow<'a, str> {
+        let name = demangle::demangle_bytes_in(self.raw, style, has_evidence);
         if self.is_plt() {
             Cow::Owned(format!("{name}@plt"))
         } else {

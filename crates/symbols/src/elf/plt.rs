@@ -4,11 +4,11 @@
 //! function for that slot. So each entry is decoded for its slot. This works for `.plt`, `.plt.sec`
 //! (with `-z ibtplt`) and `.plt.got` (bound at load time), in any order.
 
-use super::file::File;
+use super::file::{File, Symbols};
 use super::table::{Entry, Origin, Table};
 use object::Endianness;
 use object::elf;
-use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, Sym, SymbolTable};
+use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, Sym};
 use rustc_hash::FxHashMap;
 
 /// Value of a slot, as the dynamic linker sets it.
@@ -70,7 +70,7 @@ impl Form {
 /// functions, named or not, ascending by start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
-    dynsym: Option<&SymbolTable<'data, E>>,
+    dynsym: Option<&Symbols<'data, E>>,
     entries: &mut Vec<Entry>,
 ) -> Vec<Indirect> {
     let mut indirect = Vec::new();
@@ -155,7 +155,7 @@ pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
 
 fn slots<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
-    dynsym: Option<&SymbolTable<'data, E>>,
+    dynsym: Option<&Symbols<'data, E>>,
 ) -> Slots {
     let mut slots = Slots::default();
     // Overlapping sections are malicious: read each byte at most once on average.
@@ -199,7 +199,7 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
             ) {
                 let symbol = relocation
                     .symbol(file.endian, false)
-                    .and_then(|index| dynsym?.symbol(index).ok());
+                    .and_then(|index| dynsym?.symbol(index));
                 Target::Named(symbol.map_or(0, |symbol| symbol.st_name(file.endian)))
             } else {
                 continue;
@@ -220,7 +220,7 @@ impl Slots {
     fn add_x86<'data, E: FileHeader<Endian = Endianness>>(
         &mut self,
         file: &File<'data, '_, E>,
-        dynsym: Option<&SymbolTable<'data, E>>,
+        dynsym: Option<&Symbols<'data, E>>,
         section: &E::SectionHeader,
         relocations: &[E::Rel],
     ) {
@@ -237,7 +237,7 @@ impl Slots {
                 }
                 elf::R_386_JMP_SLOT | elf::R_386_GLOB_DAT => {
                     let index = relocation.symbol(file.endian);
-                    let symbol = index.and_then(|index| dynsym?.symbol(index).ok());
+                    let symbol = index.and_then(|index| dynsym?.symbol(index));
                     Target::Named(symbol.map_or(0, |symbol| symbol.st_name(file.endian)))
                 }
                 _ => continue,

@@ -1,14 +1,14 @@
 //! Parses the parts of [`ElfSymbols`](super::ElfSymbols) from the bytes of a file.
 
+use super::ElfError;
 use super::choose::{Candidate, Chooser};
-use super::error::ElfError;
-use super::file::File;
+use super::file::{File, Symbols};
 use super::plt::{self, Indirect};
 use super::strings::{MAX_NAME, Strings};
 use super::table::{Entry, Origin, Table};
 use object::Endianness;
 use object::elf;
-use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
 use rprof_image::{BuildId, Segments, build_id_of};
 use rprof_unwind::{GoNames, go_text_start};
 use rustc_hash::FxHashMap;
@@ -49,22 +49,26 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     let file = File {
         data,
         endian,
+        header,
         machine: header.e_machine(endian).0,
         sections: &sections,
+        segments: &segments,
     };
 
     let symtab = file.symbols(elf::SHT_SYMTAB);
     let dynsym = file.symbols(elf::SHT_DYNSYM);
     let go = symtab.is_none().then(|| file.go_names()).flatten();
+    let range =
+        |table: Option<&Symbols<'_, E>>| table.map_or(0..0, |table| table.string_range.clone());
     Ok(Parts {
         build_id: build_id_of(data),
-        segments,
         strings: Strings {
-            symtab: file.string_range(symtab.as_ref()),
-            dynsym: file.string_range(dynsym.as_ref()),
+            symtab: range(symtab.as_ref()),
+            dynsym: range(dynsym.as_ref()),
             go: go.map_or(0..0, |names| names.strings),
         },
         has_symtab: symtab.is_some(),
+        segments,
     })
 }
 
@@ -130,8 +134,10 @@ fn with_file<F: WithFile>(data: &[u8], with: F) -> Option<F::Output> {
         Some(with.of(&File {
             data,
             endian,
+            header,
             machine: header.e_machine(endian).0,
             sections: &sections,
+            segments: &Segments::parse(data).unwrap_or_default(),
         }))
     }
     match data.get(4)? {
@@ -186,6 +192,16 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         self.sections.iter().map(info).collect()
     }
 
+    /// Stands in for the section of a symbol in a file without section headers.
+    fn segment_info(&self, svma: u64) -> Option<SectionInfo> {
+        let (_, left) = self.segments.offset_of_svma(svma)?;
+        Some(SectionInfo {
+            loaded: true,
+            labels: true,
+            end: svma.saturating_add(left),
+        })
+    }
+
     fn all_symbols(&self, strings: &Strings) -> Tables {
         let dynsym = self.symbols(elf::SHT_DYNSYM);
         let infos = self.section_infos();
@@ -223,9 +239,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         let symtab = self.symbols(elf::SHT_SYMTAB);
         let dynsym = self.symbols(elf::SHT_DYNSYM);
         let tables = [(symtab, Origin::Symtab), (dynsym, Origin::Dynsym)];
-        let len = |(table, _): &(Option<SymbolTable<'_, E>>, _)| {
-            table.as_ref().map_or(0, SymbolTable::len)
-        };
+        let len = |(table, _): &(Option<Symbols<'_, E>>, _)| table.as_ref().map_or(0, Symbols::len);
         let all: usize = tables.iter().map(len).sum();
         let is_go = !strings.go.is_empty();
         if all < 1024 || svmas.len() > all / 16 || is_go || plt::any_in(self, svmas) {
@@ -307,16 +321,19 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
 
     fn each(
         &self,
-        table: &SymbolTable<'data, E>,
+        table: &Symbols<'data, E>,
         infos: &[SectionInfo],
         mut take: impl FnMut(&E::Sym, Symbol),
     ) {
         for (index, symbol) in table.enumerate() {
             let name = symbol.st_name(self.endian);
-            let Ok(Some(section)) = table.symbol_section(self.endian, symbol, index) else {
-                continue; // undefined, absolute, common, or damaged
+            let Some(section) = table.section_of(self.endian, symbol, index) else {
+                continue;
             };
-            let Some(info) = infos.get(section.0) else {
+            let mut start: u64 = symbol.st_value(self.endian).into();
+            let in_segment = || self.segment_info(start);
+            let info = infos.get(section.0).copied();
+            let Some(info) = info.or_else(|| infos.is_empty().then(in_segment)?) else {
                 continue;
             };
             let untyped = symbol.st_type() == elf::STT_NOTYPE;
@@ -329,7 +346,6 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             if name == 0 || !info.loaded || !counts {
                 continue;
             }
-            let mut start: u64 = symbol.st_value(self.endian).into();
             if self.machine == elf::EM_ARM.0 && symbol.st_type() == elf::STT_FUNC {
                 start &= !1; // Thumb code
             }
@@ -346,7 +362,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
 
     fn collect(
         &self,
-        table: &SymbolTable<'data, E>,
+        table: &Symbols<'data, E>,
         origin: Origin,
         infos: &[SectionInfo],
         mut keep: impl FnMut(u64) -> bool,
@@ -489,7 +505,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
     /// Returns true for a label within a function: `.L44`, which assemblers keep where a relocation
     /// needs it (i386), or a mapping symbol, such as `$x` or `$d` (ELF for the Arm Architecture,
     /// "Mapping symbols"; also RISC-V and others).
-    fn names_nothing(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
+    fn names_nothing(&self, table: &Symbols<'data, E>, symbol: &E::Sym) -> bool {
         let has_mapping_symbols = [
             elf::EM_ARM.0,
             elf::EM_AARCH64.0,

@@ -1,8 +1,8 @@
 //! [`Symbolizer`]: identity of images, reasons, threads.
 
-use crate::tools::Scratch;
+use crate::tools::{Scratch, have, run};
 use rprof_symbols::{BuildId, ElfSymbols, ImageKey, Reason, Symbolizer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[inline(never)]
@@ -128,4 +128,107 @@ fn vdso_and_kernel() {
         .clone()
         .unwrap();
     assert_eq!((&*frames.symbol().name, frames.offset()), ("work", 4));
+}
+
+/// Builds a library of functions with these names, of 16 bytes each.
+fn library(scratch: &Scratch, names: &[&str], options: &[&str]) -> PathBuf {
+    let function = |name: &&str| {
+        format!(
+            ".globl {name}\n.type {name}, @function\n.p2align 4\n{name}: .zero 16\n.size {name}, 16\n"
+        )
+    };
+    let source = format!(".text\n{}", names.iter().map(function).collect::<String>());
+    let path = scratch.path().join("library.so");
+    let mut command = Command::new("gcc");
+    command.args(["-shared", "-nostdlib", "-x", "assembler", "-", "-o"]);
+    run(command.arg(&path).args(options), &source);
+    path
+}
+
+/// Names of all exported functions of a file, through a symbolizer.
+fn names_of(path: &Path, symbols: &[(u64, String)]) -> Vec<String> {
+    let bytes = std::fs::read(path).unwrap();
+    let segments = rprof_image::Segments::parse(&bytes[..]).unwrap();
+    let offset = |(svma, _): &(u64, String)| segments.offset_of_svma(*svma).unwrap().0;
+    let offsets: Vec<u64> = symbols.iter().map(offset).collect();
+    let lookups = Symbolizer::builder()
+        .build()
+        .resolve_image(&ImageKey::file(path), &offsets);
+    let name = |lookup: Result<rprof_symbols::Frames, Reason>| match lookup {
+        Ok(frames) => frames.symbol().name.to_string(),
+        Err(reason) => format!("{reason:?}"),
+    };
+    lookups.into_iter().map(name).collect()
+}
+
+/// Returns start and linkage name of each exported symbol.
+fn exported(path: &Path) -> Vec<(u64, String)> {
+    let symbols = ElfSymbols::parse(std::fs::read(path).unwrap()).unwrap();
+    let pair = |symbol: rprof_symbols::ElfSymbol<'_>| {
+        (
+            symbol.start(),
+            String::from_utf8_lossy(symbol.raw()).into_owned(),
+        )
+    };
+    symbols.iter().map(pair).collect()
+}
+
+#[test]
+fn encoded_names_are_decoded_if_the_image_shows_the_language() {
+    if !have(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let names = [
+        "pkg__work",
+        "pkg__work__2",
+        "pkg__other",
+        "base_GHCziBase_map_info",
+        "camlList__map_12",
+    ];
+    let shown = |evidence: &str| {
+        let all = [&names[..], &[evidence]].concat();
+        let path = library(&scratch, &all, &["-s"]);
+        names_of(&path, &exported(&path)[..names.len()])
+    };
+    assert_eq!(shown("main"), names);
+    let ada = [
+        "pkg.work [pkg__work]",
+        "pkg.work [pkg__work__2]",
+        "pkg.other",
+    ];
+    assert_eq!(shown("__gnat_malloc"), [&ada[..], &names[3..]].concat());
+    let haskell = [&names[..3], &["base:GHC.Base.map"], &names[4..]].concat();
+    assert_eq!(shown("stg_upd_frame_info"), haskell);
+    assert_eq!(
+        shown("caml_call_gc"),
+        [&names[..4], &["List.map_12"]].concat()
+    );
+}
+
+/// `sstrip`, `llvm-strip --strip-sections` and `ld -z nosectionheader` remove section headers. The
+/// dynamic linker does not need them.
+#[test]
+fn files_without_section_headers_have_the_names_of_their_dynamic_segment() {
+    if !have(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let names = ["first", "second", "_ZN2ns5thirdEi"];
+    for hash in [
+        "-Wl,--hash-style=gnu",
+        "-Wl,--hash-style=sysv",
+        "-Wl,--hash-style=both",
+    ] {
+        let path = library(&scratch, &names, &["-s", hash]);
+        let symbols = exported(&path);
+        let expected = names_of(&path, &symbols);
+        assert_eq!(expected, ["first", "second", "ns::third"]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let short = scratch.path().join("short.so");
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3a..0x40].fill(0);
+        std::fs::write(&short, bytes).unwrap();
+        assert_eq!(names_of(&short, &symbols), expected, "{hash}");
+    }
 }
