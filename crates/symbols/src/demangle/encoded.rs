@@ -268,7 +268,7 @@ fn ada(raw: &str, style: Style) -> Option<String> {
         }
         if is_ada_end(rest) {
             // Without a package, it might be a name of C.
-            if is_first && !is_outside && rest.is_empty() {
+            if is_first && !is_outside {
                 return None;
             }
             break;
@@ -324,6 +324,8 @@ fn ada_attribute(rest: &str) -> Option<&'static str> {
     Some(match rest {
         "___elabb" => "'Elab_Body",
         "___elabs" => "'Elab_Spec",
+        _ if rest.strip_prefix("___assign").is_some_and(is_ada_end) => ".\":=\"",
+        _ if rest.strip_prefix("___size").is_some_and(is_ada_end) => "'Size",
         _ => {
             let (code, number) = rest.split_at_checked(2)?;
             let text = match code {
@@ -369,7 +371,7 @@ mod tests {
         for (raw, name) in names {
             for style in [Style::Full, Style::NoParameters] {
                 assert_eq!(demangle_in(raw, style, &|found| found == language), *name);
-                assert_eq!(demangle_in(raw, style, &|found| found != language), *raw);
+                assert_eq!(demangle_in(raw, style, &|_| false), *raw);
             }
         }
     }
@@ -496,6 +498,8 @@ mod tests {
                     "ada__strings__wide_wide_unbounded__Ole__2",
                     "ada.strings.wide_wide_unbounded.\"<=\"",
                 ),
+                ("ada__finalization___assign__3", "ada.finalization.\":=\""),
+                ("ada__finalization___size__3", "ada.finalization'Size"),
                 ("ada__calendar___elabb", "ada.calendar'Elab_Body"),
                 (
                     "ada__directories__search_typeSR__2",

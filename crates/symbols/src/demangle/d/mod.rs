@@ -30,15 +30,16 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
         style,
     };
     if parser.eats("_DT") {
-        // The offset of a thunk: `i16_`.
-        parser.eats("i");
-        parser.eats("n");
+        // A thunk and its offset: `_DTi16_D3app` (LDC), `_DThn16_3app` (GDC).
+        (parser.eats("i") || parser.eats("hn")).then_some(())?;
         parser.number()?;
         parser.eats("_").then_some(())?;
+        parser.eats("D");
         parser.out.push_str("non-virtual thunk to ");
         parser.style = Style::Full;
+    } else {
+        parser.eats("_D").then_some(())?;
     }
-    parser.eats("_D").then_some(())?;
     parser.mangled()?;
     (parser.at == function.len()).then_some(parser.out + &clone_mark(clones, style))
 }
@@ -79,7 +80,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses by `part`, within the limits of depth and work.
-    fn nested(&mut self, part: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+    fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.steps += 1;
         if self.depth == MAX_DEPTH || self.steps > MAX_STEPS {
             return None;
@@ -101,7 +102,9 @@ impl<'a> Parser<'a> {
     /// Parses a qualified name and its type, the whole of a symbol behind `_D`.
     fn mangled(&mut self) -> Option<()> {
         let start = self.out.len();
-        self.qualified(true)?;
+        if self.qualified(true)? {
+            return Some(());
+        }
         if self.eats("Z") {
             self.special(start);
             return Some(());
@@ -131,7 +134,8 @@ impl<'a> Parser<'a> {
 
     /// Parses names that `.` separates. The parameters of outer functions belong to them. Those of
     /// the last function too, if `is_symbol`; [`Style::NoParameters`] hides them in the first name.
-    fn qualified(&mut self, is_symbol: bool) -> Option<()> {
+    /// Returns true if this includes the return type.
+    fn qualified(&mut self, is_symbol: bool) -> Option<bool> {
         let start = self.out.len();
         loop {
             // Scopes without a name.
@@ -145,24 +149,24 @@ impl<'a> Parser<'a> {
                 self.out.truncate(part);
             }
             let (at, end) = (self.at, self.out.len());
-            if self.nested(Self::scope).is_none() {
+            // A scope is followed by names, the last function by its return type.
+            let scope = self.nested(|parser| parser.scope(is_symbol));
+            let has_return_type = scope.unwrap_or_default();
+            let is_last = !self.is_symbol() || has_return_type;
+            if scope.is_none() || is_last && !is_symbol {
                 if self.steps > MAX_STEPS {
                     return None;
                 }
                 self.at = at;
                 self.out.truncate(end);
-            } else if !self.is_symbol() {
-                // A scope is followed by names, the last function by its return type.
-                if !is_symbol {
-                    self.at = at;
-                }
-                if !is_symbol || start == 0 && self.style == Style::NoParameters {
+            } else if is_last {
+                if start == 0 && self.style == Style::NoParameters {
                     self.out.truncate(end);
                 }
-                return Some(());
+                return Some(has_return_type);
             }
             if !self.is_symbol() {
-                return Some(());
+                return Some(false);
             }
         }
     }
@@ -244,7 +248,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the modifiers of a member function, and a function without its return type.
-    fn scope(&mut self) -> Option<()> {
+    ///
+    /// Types that occurred before are back references, and include the return type: then this
+    /// returns true.
+    fn scope(&mut self, shows_modifiers: bool) -> Option<bool> {
         let mut modifiers = String::new();
         if self.eats("M") {
             let from = self.out.len();
@@ -255,10 +262,27 @@ impl<'a> Parser<'a> {
             }
             modifiers = self.out.split_off(from);
         }
+        let has_return_type = self.peek() == Some(b'Q');
+        match has_return_type {
+            true => self.follow(|parser| {
+                parser.without_return_type()?;
+                let end = parser.out.len();
+                parser.nested(Self::typed)?;
+                parser.out.truncate(end);
+                Some(())
+            })?,
+            false => self.without_return_type()?,
+        }
+        if shows_modifiers {
+            self.write(&modifiers)?;
+        }
+        Some(has_return_type)
+    }
+
+    fn without_return_type(&mut self) -> Option<()> {
         self.calling_convention()?;
         while self.attribute().is_some() {}
-        self.parameters()?;
-        self.write(&modifiers)
+        self.parameters()
     }
 
     /// Returns a type's modifier here, and its length.
@@ -368,7 +392,7 @@ impl<'a> Parser<'a> {
         match self.next()? {
             b'T' => self.nested(Self::typed),
             b'S' if self.eats("_D") => self.mangled(),
-            b'S' => self.qualified(false),
+            b'S' => self.qualified(false).map(|_| ()),
             b'V' => {
                 let kind = match self
                     .reference(self.at)

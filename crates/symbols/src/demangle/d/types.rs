@@ -59,7 +59,7 @@ impl Parser<'_> {
                 }
                 self.function(&modifiers, " delegate")
             }
-            b'C' | b'S' | b'E' | b'T' | b'I' => self.qualified(false),
+            b'C' | b'S' | b'E' | b'T' => self.qualified(false).map(|_| ()),
             b'B' => self.tuple(),
             _ => None,
         }
