@@ -7,7 +7,7 @@
 use super::Style;
 use super::bounded::MAX_OUTPUT;
 
-/// Language with an encoding that C names may follow by chance.
+/// Language whose encoding C names may follow by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Ada,
@@ -26,8 +26,8 @@ impl Language {
         Self::OCaml,
     ];
 
-    /// Returns the start of a symbol that each file of this language defines or imports, and files
-    /// of other languages do not.
+    /// Returns the start of a symbol name. Each file of this language defines or imports such a
+    /// symbol, and files of other languages do not.
     pub(crate) fn evidence(self) -> &'static [u8] {
         match self {
             Self::Ada => b"\0__gnat_",
@@ -95,11 +95,11 @@ fn escaped(text: &str) -> Option<(char, &str)> {
 fn haskell(raw: &str) -> Option<String> {
     const KINDS: [&str; 6] = [
         "_con_info",
+        "_static_info",
         "_info",
         "_entry",
         "_slow",
         "_fast",
-        "_static_info",
     ];
     // `stg_` is the runtime, which is no package.
     let kind = KINDS.iter().find(|kind| raw.ends_with(*kind))?;
@@ -239,8 +239,8 @@ pub(super) fn clone_mark(clones: &str, style: Style) -> String {
 /// Returns `ada.text_io.put_line` for `ada__text_io__put_line__2`. `_ada_` begins the names of
 /// procedures outside of packages, such as the main program.
 ///
-/// Source: GNAT's `exp_dbug.ads`. The texts are those of `c++filt -s gnat`. Names of code that has
-/// no name in the source, such as `IP` (initialization), stay unchanged.
+/// Source: GNAT's `exp_dbug.ads`. Attributes and operators look as in `c++filt -s gnat`. Code
+/// without a name in the source, such as `IP` (initialization), keeps its linkage name.
 fn ada(raw: &str, style: Style) -> Option<String> {
     let (function, clones) = raw.split_at(raw.find('.').unwrap_or(raw.len()));
     let (mut rest, is_outside) = match function.strip_prefix("_ada_") {
@@ -342,7 +342,7 @@ fn ada_attribute(rest: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true for what may end a name: the number of an overload (`__2`), then nesting in bodies
+/// Returns true for a valid end of a name: the number of an overload (`__2`), then nesting in bodies
 /// (`Xn`); or the kind of a protected operation.
 fn is_ada_end(rest: &str) -> bool {
     let digits = |text: &str| {
@@ -484,7 +484,7 @@ mod tests {
         );
     }
 
-    /// The texts are those of `c++filt -s gnat` (binutils 2.40).
+    /// Checked with `c++filt -s gnat` (binutils 2.40).
     #[test]
     fn functions_of_ada_have_their_packages() {
         check(

@@ -1,7 +1,7 @@
 //! D names: `_D3std5stdio7writelnFAyaZv` is `std.stdio.writeln(immutable(char)[])`.
 //!
-//! Source: D specification, "Application Binary Interface", name mangling. The texts are those of
-//! `c++filt -s dlang`. A name that does not follow the grammar to its last byte is no D name.
+//! Source: D specification, "Application Binary Interface", name mangling. Names look as in `c++filt
+//! -s dlang`. A name that does not follow the grammar to its last byte is no D name.
 
 mod types;
 
