@@ -109,62 +109,66 @@ fn an_overwritten_return_address_is_no_caller() {
     }
 }
 
-/// Code without call frame information. A function ends with a call that does not return, and the
-/// next one, which is long, begins behind it.
-struct Undescribed(UnwindTable);
-
-const ENDLESS: u64 = 0x1800;
-const BEHIND_LAST: u64 = 0x1145;
-const NEXT: u64 = 0x1150;
-const BEHIND_NEXT: u64 = 0x1a00;
+/// Code without call frame information, from 0x1000 on.
+struct Undescribed {
+    table: UnwindTable,
+    code: Vec<u8>,
+}
 
 impl Modules for Undescribed {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         (0x1000..0x2000).contains(&avma).then_some(Module {
-            table: Some(&self.0),
+            table: Some(&self.table),
             bias: 0,
         })
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        let call = |behind: u64, target: u64| {
-            let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
-            (behind - 5, vec![0xe8, a, b, c, d])
-        };
-        let pieces = [
-            call(BEHIND_LAST, ENDLESS),
-            call(BEHIND_NEXT, NEXT),
-            (ENDLESS, vec![0xc3]),
-            // sub rsp, 8; and behind 1,000 bytes of nop: add rsp, 8; ret
-            (NEXT, vec![0x48, 0x83, 0xec, 8]),
-            (NEXT + 1000, vec![0x48, 0x83, 0xc4, 8, 0xc3]),
-        ];
-        for (at, byte) in (avma..).zip(into.iter_mut()) {
-            let mut inside = pieces.iter().filter_map(|(start, code)| {
-                let index = at.checked_sub(*start)?;
-                code.get(index as usize)
-            });
-            *byte = *inside.next().unwrap_or(&0x90);
-        }
-        into.len()
+        let rest = avma.checked_sub(0x1000);
+        let rest = rest.and_then(|from| self.code.get(from as usize..));
+        let rest = rest.unwrap_or_default();
+        let len = rest.len().min(into.len());
+        into[..len].copy_from_slice(&rest[..len]);
+        len
     }
 }
 
+/// A function ends with a call that does not return. The next one, which is long, begins behind it.
 #[test]
 fn a_call_that_does_not_return_does_not_lead_to_the_next_function() {
-    let table = UnwindTable::parse(&image(62, &[])).unwrap();
-    // The stack of the function without a caller has a stale address of a caller of the next one.
+    const ENDLESS: u64 = 0x1800;
+    const BEHIND_LAST: u64 = 0x1145;
+    const NEXT: u64 = 0x1150;
+    const BEHIND_NEXT: u64 = 0x1a00;
+    let mut code = vec![0x90; 0x10000];
+    let mut put = |at: u64, bytes: &[u8]| {
+        let at = at as usize - 0x1000;
+        code[at..at + bytes.len()].copy_from_slice(bytes);
+    };
+    for (behind, target) in [(BEHIND_LAST, ENDLESS), (BEHIND_NEXT, NEXT)] {
+        let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
+        put(behind - 5, &[0xe8, a, b, c, d]);
+    }
+    put(ENDLESS, &[0xc3]);
+    // sub rsp, 8; and behind 1,000 instructions: add rsp, 8; ret
+    put(NEXT, &[0x48, 0x83, 0xec, 8]);
+    put(NEXT + 1000, &[0x48, 0x83, 0xc4, 8, 0xc3]);
+    let mut bytes = image(62, &[]);
+    bytes.resize(0x1000, 0);
+    bytes.extend(&code);
+    let table = UnwindTable::parse(&bytes).unwrap();
+    // The stack of the function has a stale address of a caller of the next one.
     let words = [BEHIND_LAST, BEHIND_NEXT, 0, 0, 0];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let stack: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut frames = Vec::new();
     let end = Unwinder::new(Arch::X86_64).unwind(
         &Registers::new(Arch::X86_64, ENDLESS, 0x7000),
-        &StackDump::new(0x7000, &bytes),
-        &Undescribed(table),
-        1,
+        &StackDump::new(0x7000, &stack),
+        &Undescribed { table, code },
+        8,
         &mut frames,
     );
     let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
-    assert_eq!(found, [ENDLESS, BEHIND_LAST]);
+    assert_eq!(found, [ENDLESS, BEHIND_LAST], "{end:?}");
     assert!(matches!(end, UnwindOutcome::Truncated(_)), "{end:?}");
 }
