@@ -125,8 +125,8 @@ impl CallEdges {
                 return true;
             }
             let exits = self.exits(function, modules, (table, bias), is_same);
-            // A frame whose call does not return ends its function: the next one begins there.
-            let is_next = is_same && (1..=ALIGNMENT).contains(&function.wrapping_sub(below));
+            let call_end = below.wrapping_add(1);
+            let is_next = is_same && begins_behind_call(function, call_end, (table, bias), modules);
             let may_lead = is_same && exits.may_lead_to(below);
             if is_next && exits.paths.is_none() {
                 return false;
@@ -182,6 +182,39 @@ fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
         (None, None) => table.is_one_gap(one, other),
         _ => false,
     }
+}
+
+/// Returns true if the call that ends at `call_end` cannot return: only padding is between it and the
+/// start of the next function. For x86.
+fn begins_behind_call<P: Modules + ?Sized>(
+    function: u64,
+    call_end: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &P,
+) -> bool {
+    let padding = function.wrapping_sub(call_end);
+    if padding >= ALIGNMENT || !table.arch().is_x86() {
+        return false;
+    }
+    let module = Module {
+        table: Some(table),
+        bias,
+    };
+    let mut bytes = [0; code::LONGEST_CALL + ALIGNMENT as usize];
+    let start = call_end.wrapping_sub(code::LONGEST_CALL as u64);
+    let len = code::LONGEST_CALL + padding as usize;
+    let Some(bytes) = bytes.get_mut(..len) else {
+        return false;
+    };
+    if read_code(module, modules, start, bytes) < len {
+        return false;
+    }
+    let (call, padding) = bytes.split_at(code::LONGEST_CALL);
+    let mut padding = Decoder::new(table.arch().bits(), padding, DecoderOptions::NONE);
+    code::ends_with_call(call)
+        && padding
+            .iter()
+            .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
 }
 
 /// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
