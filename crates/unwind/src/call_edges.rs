@@ -186,11 +186,11 @@ fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
 
 /// Returns true if the call that ends at `call_end` cannot return: only padding is between it and the
 /// start of the next function. For x86.
-fn begins_behind_call<P: Modules + ?Sized>(
+fn begins_behind_call(
     function: u64,
     call_end: u64,
     (table, bias): (&UnwindTable, u64),
-    modules: &P,
+    modules: &dyn Modules,
 ) -> bool {
     let padding = function.wrapping_sub(call_end);
     if padding >= ALIGNMENT || !table.arch().is_x86() {
