@@ -7,11 +7,12 @@ use rprof_unwind::FrameKind as NativeKind;
 use rustc_hash::FxHashMap;
 
 use super::codes::{Codes, is_pointer};
-use super::current::{EvalFrame, Finder};
+use super::current::{EvalFrame, Finder, LearnedFrames};
 use super::debug_offsets;
 use super::entries::EntrySites;
 use super::image::PythonImage;
 use super::layout::{FrameKind, Layout};
+use super::live::{Look, Track};
 use super::looking::look;
 use super::looks::Caller;
 use super::pace::Pace;
@@ -38,6 +39,21 @@ const MAX_RECENT: usize = 48;
 
 /// Maximum bytes of code that sets up a frame.
 const MAX_SET_UP: usize = 512;
+
+/// Looks at a thread since its last sample.
+#[derive(Debug, Default)]
+struct NewLooks {
+    /// Looks before this sample, oldest first.
+    earlier: Vec<Look>,
+    /// True if the thread's current look is new as well.
+    has_current: bool,
+}
+
+impl NewLooks {
+    fn current<'t>(&self, thread: &'t Thread) -> Option<&'t Look> {
+        self.has_current.then_some(&thread.look)
+    }
+}
 
 /// Reader of one process.
 #[derive(Debug)]
@@ -217,6 +233,102 @@ impl PythonProcess {
         }
     }
 
+    fn take_thread(&mut self, id: u64) -> Thread {
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&id) {
+            self.threads.clear();
+        }
+        self.threads.remove(&id).unwrap_or_default()
+    }
+
+    /// Takes the looks between samples, and has further ones taken at the process's pace.
+    fn take_looks(&mut self, track: &Track, time: u64, thread: &mut Thread) -> NewLooks {
+        let pace = (self.pace.interval(), self.recent.get());
+        let watcher = thread.watch(track, time, pace);
+        self.watcher = watcher.or(self.watcher.take());
+        let (earlier, has_current) = thread.take_looks(time);
+        NewLooks {
+            earlier,
+            has_current,
+        }
+    }
+
+    /// Looks at a thread, with the memory around these frames and proofs of recent code objects.
+    fn look_now(
+        &mut self,
+        track: Option<&Track>,
+        frames: &[u64],
+        thread: &mut Thread,
+        memory: &mut dyn ProcessMemory,
+        names: &mut dyn Names,
+    ) {
+        let proofs = self.codes.reads(self.recent.get());
+        let (look, proofs) = look(&self.layout, track, frames, proofs, memory);
+        self.codes.take_in(&proofs, look.time, memory, names);
+        thread.look = look;
+        if track.is_some() {
+            thread.check_state();
+        }
+    }
+
+    /// Decides which code object each part runs, and learns where native frames keep it.
+    fn find_running(
+        &self,
+        parts: &mut [PartOfStack],
+        stack: &Stack<'_>,
+        evals: &[EvalFrame],
+        learned: &mut LearnedFrames,
+    ) {
+        let judge = self.judge(stack);
+        for (at, part) in parts.iter_mut().enumerate() {
+            if at < MAX_LEARNED {
+                judge.learn_next(part, learned);
+            }
+            part.running = judge.running(part, evals.get(at + 1), learned);
+            part.is_made = judge.is_made(part, learned);
+        }
+    }
+
+    /// Remembers the callers that new looks show.
+    fn observe(
+        &self,
+        looks: &NewLooks,
+        parts: &[PartOfStack],
+        stack: &Stack<'_>,
+        thread: &mut Thread,
+    ) {
+        let judge = self.judge(stack);
+        for look in &looks.earlier {
+            judge.observe(look, &mut thread.looks);
+        }
+        if looks.has_current {
+            judge.observe(&thread.look, &mut thread.looks);
+            for part in parts {
+                judge.observe_outermost(part, &mut thread.looks);
+            }
+        }
+    }
+
+    /// Adds the functions of each native frame, with a gap for each unproven one.
+    fn push_functions(
+        &self,
+        evals: &[EvalFrame],
+        functions: &[Vec<Option<Caller>>],
+        names: &mut dyn Names,
+        found: &mut Found,
+    ) {
+        for (eval, callers) in evals.iter().zip(functions) {
+            for caller in callers {
+                match caller.filter(|caller| self.codes.is_proven(caller.code)) {
+                    Some(caller) => {
+                        let name = self.codes.name(caller.code);
+                        found.push(eval.index, name, UNNAMED_PYTHON, names);
+                    }
+                    None => found.push_gap(eval.index, names),
+                }
+            }
+        }
+    }
+
     const fn judge<'a, 's>(&'a self, stack: &'a Stack<'s>) -> Judge<'a, 's> {
         Judge {
             layout: &self.layout,
@@ -264,12 +376,12 @@ impl Interpreter for PythonProcess {
         if evals.is_empty() {
             return;
         }
-        let image = Arc::clone(&self.image);
-        let layout = self.layout;
         if stack.is_asleep {
             self.read_asleep(stack, &evals, memory, names, found);
             return;
         }
+        let image = Arc::clone(&self.image);
+        let layout = self.layout;
         if layout.kind != FrameKind::Objects {
             found.urgency = self.pace.urgency();
         }
@@ -277,56 +389,33 @@ impl Interpreter for PythonProcess {
         let mut learned = image.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let finder = self.finder(&layout, stack, &evals);
         let current = finder.find(&mut learned, memory);
-        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&stack.thread) {
-            self.threads.clear();
-        }
-        let mut thread = self.threads.remove(&stack.thread).unwrap_or_default();
+        let mut thread = self.take_thread(stack.thread);
         let track = track(&layout, &finder, &learned, &mut thread, memory);
-        let (earlier, mut is_new) = match &track {
-            Some(track) => {
-                let pace = (self.pace.interval(), self.recent.get());
-                let watcher = thread.watch(track, stack.time, pace);
-                self.watcher = watcher.or(self.watcher.take());
-                thread.take_looks(stack.time)
-            }
-            None => (Vec::new(), false),
+        let mut looks = match &track {
+            Some(track) => self.take_looks(track, stack.time, &mut thread),
+            None => NewLooks::default(),
         };
-        let is_watched = track.is_some() && thread.is_watched(stack.time);
-        if is_watched {
+        if track.is_some() && thread.is_watched(stack.time) {
             found.urgency = found.urgency.min(Urgency::Relaxed);
-            for look in earlier
-                .iter()
-                .chain([&thread.look].into_iter().filter(|_| is_new))
-            {
+            for look in looks.earlier.iter().chain(looks.current(&thread)) {
                 (self.codes).take_in(&look.proofs, look.proven, memory, names);
             }
         } else if track.is_none() || thread.look.time < stack.time || found.urgency == Urgency::High
         {
             // Samples that arrive together share the look after the last of them. While evidence is
             // missing, each has a look: the next one finds the thread elsewhere.
-            is_new = true;
+            looks.has_current = true;
             let frames = current.iter().flatten().copied();
             let frames: Vec<u64> = frames.filter(|frame| is_pointer(*frame)).collect();
-            let proofs = self.codes.reads(self.recent.get());
-            let (look, proofs) = look(&layout, track.as_ref(), &frames, proofs, memory);
-            self.codes.take_in(&proofs, look.time, memory, names);
-            thread.look = look;
-            if track.is_some() {
-                thread.check_state();
-            }
+            self.look_now(track.as_ref(), &frames, &mut thread, memory, names);
             if thread.look.snapshot.is_empty() && !frames.is_empty() {
                 found.is_unread = true;
                 self.threads.insert(stack.thread, thread);
                 return;
             }
         }
-        if is_new
-            && layout.kind == FrameKind::Entries
-            && let Some(segment) = thread.look.segments.first()
-            && evals.first().map(|eval| eval.cfa) == Some(segment.part.native)
-            && let Some(frame) = segment.frames.first()
-        {
-            finder.learn_seen(frame.address, &mut learned);
+        if let Some(look) = looks.current(&thread) {
+            learn_entry(&finder, look, &mut learned);
         }
         let mut parts = parts(
             &layout,
@@ -335,65 +424,23 @@ impl Interpreter for PythonProcess {
             &mut thread.look,
             memory,
         );
-        let seen = parts.iter().flat_map(|part| &part.seen);
-        let seen = seen.chain(
-            thread
-                .look
-                .segments
-                .iter()
-                .flat_map(|segment| &segment.frames),
-        );
-        let codes = seen.map(|frame| frame.code);
-        let codes = codes.chain(parts.iter().filter_map(|part| Some(part.in_memory?.code)));
-        let before = earlier.iter().flat_map(|look| &look.segments);
-        let before = before.flat_map(|segment| &segment.frames);
-        let codes = codes.chain(before.map(|frame| frame.code));
-        self.prove(&codes.collect::<Vec<u64>>(), memory, names);
-        for (at, part) in parts.iter_mut().enumerate() {
-            let judge = self.judge(stack);
-            if at < MAX_LEARNED {
-                judge.learn_next(part, &mut learned);
-            }
-            part.running = judge.running(part, evals.get(at + 1), &learned);
-            part.is_made = judge.is_made(part, &learned);
-        }
+        let codes = codes_of(&parts, looks.earlier.iter().chain([&thread.look]));
+        self.prove(&codes, memory, names);
+        self.find_running(&mut parts, stack, &evals, &mut learned);
         drop(learned);
-        self.find_outermost(&mut parts, stack, is_new);
-        for look in &earlier {
-            self.judge(stack).observe(look, &mut thread.looks);
-        }
-        if is_new {
-            let judge = self.judge(stack);
-            judge.observe(&thread.look, &mut thread.looks);
-            for part in &parts {
-                judge.observe_outermost(part, &mut thread.looks);
-            }
-        }
+        self.find_outermost(&mut parts, stack, looks.has_current);
+        self.observe(&looks, &parts, stack, &mut thread);
         let functions = parts
             .iter()
             .map(|part| self.judge(stack).functions(part, &mut thread.looks));
         let functions: Vec<Vec<Option<Caller>>> = functions.collect();
-        let codes = functions
-            .iter()
-            .flatten()
-            .flatten()
-            .map(|caller| caller.code);
-        let codes: Vec<u64> = codes.collect();
+        let callers = functions.iter().flatten().flatten();
+        let codes: Vec<u64> = callers.map(|caller| caller.code).collect();
         // Code objects must not have changed, also those without a frame in memory.
         self.prove(&codes, memory, names);
-        for (eval, callers) in evals.iter().zip(&functions) {
-            for caller in callers {
-                match caller.filter(|caller| self.codes.is_proven(caller.code)) {
-                    Some(caller) => {
-                        let name = self.codes.name(caller.code);
-                        found.push(eval.index, name, UNNAMED_PYTHON, names);
-                    }
-                    None => found.push_gap(eval.index, names),
-                }
-            }
-        }
+        self.push_functions(&evals, &functions, names, found);
         self.recent.add(&codes);
-        self.pace.count(is_new, found.gaps > 0);
+        self.pace.count(looks.has_current, found.gaps > 0);
         self.threads.insert(stack.thread, thread);
     }
 
@@ -404,6 +451,27 @@ impl Interpreter for PythonProcess {
     fn forget_thread(&mut self, thread: u64) {
         self.threads.remove(&thread);
     }
+}
+
+/// Learns where an entry of the interpreter keeps its frame, if a look shows the innermost one.
+fn learn_entry(finder: &Finder<'_, '_>, look: &Look, learned: &mut LearnedFrames) {
+    if finder.layout.kind == FrameKind::Entries
+        && let Some(segment) = look.segments.first()
+        && finder.evals.first().map(|eval| eval.cfa) == Some(segment.part.native)
+        && let Some(frame) = segment.frames.first()
+    {
+        finder.learn_seen(frame.address, learned);
+    }
+}
+
+/// Returns the code objects of all frames that the parts and looks have.
+fn codes_of<'a>(parts: &[PartOfStack], looks: impl Iterator<Item = &'a Look>) -> Vec<u64> {
+    let seen = parts.iter().flat_map(|part| &part.seen);
+    let segments = looks.flat_map(|look| &look.segments);
+    let in_looks = segments.flat_map(|segment| &segment.frames);
+    let in_memory = parts.iter().filter_map(|part| part.in_memory);
+    let codes = seen.chain(in_looks).map(|frame| frame.code);
+    codes.chain(in_memory.map(|frame| frame.code)).collect()
 }
 
 #[cfg(test)]
