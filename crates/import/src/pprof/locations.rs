@@ -16,7 +16,7 @@ struct Mapping {
 }
 
 /// A function. Names are string indices, because many functions may share a long name.
-struct FunctionOf {
+struct StatedFunction {
     name: u64,
     file: u64,
     start_line: u32,
@@ -26,15 +26,77 @@ struct FunctionOf {
 const ENTRY_BYTES: usize = 96;
 
 /// Frames of a location, outermost first, for use as a leaf and as a caller.
+#[derive(Default)]
 pub(super) struct Location {
     pub(super) leaf: Vec<FrameId>,
     pub(super) caller: Vec<FrameId>,
 }
 
+impl Location {
+    /// Adds a frame in both uses. `in_file` is its address, unless it has none.
+    fn push(
+        &mut self,
+        frame: Frame,
+        in_file: Option<u64>,
+        out: &mut Collector<'_>,
+    ) -> Result<(), String> {
+        let mut at = |address| out.frame(Frame { address, ..frame });
+        let leaf = in_file.map(FrameAddress::InstructionPointer);
+        let after = |address: u64| FrameAddress::ReturnAddress(address.wrapping_add(1));
+        self.leaf.push(at(leaf)?);
+        self.caller.push(at(in_file.map(after))?);
+        Ok(())
+    }
+}
+
+/// Converts all locations, by their id.
 pub(super) fn locations(
     parts: &Parts<'_>,
     out: &mut Collector<'_>,
 ) -> Result<FxHashMap<u64, Location>, String> {
+    let mappings = mappings(parts, out)?;
+    let functions = functions(parts, out)?;
+    let unknown = out.object("[unknown]", None)?;
+    let mut interned = Interned::default();
+    let mut locations = FxHashMap::default();
+    for message in &parts.locations {
+        let stated = StatedLocation::of(message)?;
+        let mapping = mappings.get(&stated.mapping);
+        let object = mapping.map_or(unknown, |mapping| mapping.object);
+        let in_file = stated.address_in(mapping);
+        let mut location = Location::default();
+        // The innermost call comes first.
+        for (depth, line) in stated.lines.iter().rev().enumerate() {
+            let [_, function, line, column] = numbers(line)?;
+            let function = functions.get(&function).ok_or_else(|| {
+                format!("a location refers to function {function}, which does not exist")
+            })?;
+            let id = interned.function(function.name, object, parts, out)?;
+            let file = interned.file(function.file, parts, out)?;
+            let frame = Frame {
+                line: file.and_then(|file| line_of(file, line, column)),
+                inline_depth: depth as u32,
+                start_line: function.start_line,
+                ..Frame::of(id)
+            };
+            let address = (stated.address != 0).then_some(in_file);
+            location.push(frame, address, out)?;
+        }
+        out.hold(ENTRY_BYTES + 8 * stated.lines.len())?;
+        if stated.lines.is_empty() {
+            // An unsymbolized location has only an address.
+            let function = out.function("", object)?;
+            location.push(Frame::of(function), Some(in_file), out)?;
+        }
+        let id = stated.id;
+        if id == 0 || locations.insert(id, location).is_some() {
+            return Err(format!("location id {id} is zero or used twice"));
+        }
+    }
+    Ok(locations)
+}
+
+fn mappings(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<FxHashMap<u64, Mapping>, String> {
     let mut mappings = FxHashMap::default();
     for message in &parts.mappings {
         let [_, id, start, _, offset, name, build_id] = numbers(message)?;
@@ -51,6 +113,13 @@ pub(super) fn locations(
             },
         );
     }
+    Ok(mappings)
+}
+
+fn functions(
+    parts: &Parts<'_>,
+    out: &mut Collector<'_>,
+) -> Result<FxHashMap<u64, StatedFunction>, String> {
     let mut functions = FxHashMap::default();
     for message in &parts.functions {
         let [_, id, name, system_name, file, start_line] = numbers(message)?;
@@ -58,111 +127,110 @@ pub(super) fn locations(
             0 => system_name,
             name => name,
         };
-        let function = FunctionOf {
+        let function = StatedFunction {
             name,
             file,
-            start_line: u32::try_from(start_line).unwrap_or(0),
+            start_line: small(start_line),
         };
         out.hold(ENTRY_BYTES)?;
         functions.insert(id, function);
     }
-    let unknown = out.object("[unknown]", None)?;
-    let mut locations = FxHashMap::default();
-    // Functions by string index of their name.
-    let mut known: FxHashMap<(u64, ObjectId), FunctionId> = FxHashMap::default();
-    let mut files: FxHashMap<u64, FileId> = FxHashMap::default();
-    for message in &parts.locations {
-        let (mut id, mut mapping, mut address) = (0, 0, 0);
-        let mut lines = Vec::new();
+    Ok(functions)
+}
+
+/// A location as in the message.
+#[derive(Default)]
+struct StatedLocation<'a> {
+    id: u64,
+    mapping: u64,
+    /// Address in the process, or 0 if unknown.
+    address: u64,
+    /// Messages of the inlined calls and the function. The innermost call comes first.
+    lines: Vec<&'a [u8]>,
+}
+
+impl<'a> StatedLocation<'a> {
+    fn of(message: &'a [u8]) -> Result<StatedLocation<'a>, String> {
+        let mut location = StatedLocation::default();
         for field in Fields::new(message) {
             match field? {
-                (1, value) => id = value.number(),
-                (2, value) => mapping = value.number(),
-                (3, value) => address = value.number(),
-                // The innermost call comes first. Callers beyond the limit are dropped anyway.
-                (4, value) if lines.len() <= MAX_FRAMES => lines.push(value.bytes()),
+                (1, value) => location.id = value.number(),
+                (2, value) => location.mapping = value.number(),
+                (3, value) => location.address = value.number(),
+                // Callers beyond the limit are dropped anyway.
+                (4, value) if location.lines.len() <= MAX_FRAMES => {
+                    location.lines.push(value.bytes());
+                }
                 _ => {}
             }
         }
-        let mapping = mappings.get(&mapping);
-        let object = mapping.map_or(unknown, |mapping| mapping.object);
-        let in_file = mapping.map_or(address, |mapping| {
-            address
+        Ok(location)
+    }
+
+    /// Returns the address as an offset in the mapped file.
+    fn address_in(&self, mapping: Option<&Mapping>) -> u64 {
+        mapping.map_or(self.address, |mapping| {
+            self.address
                 .wrapping_sub(mapping.start)
                 .wrapping_add(mapping.offset)
-        });
-        let mut location = Location {
-            leaf: Vec::new(),
-            caller: Vec::new(),
-        };
-        // The innermost call comes first.
-        for (depth, line) in lines.iter().rev().enumerate() {
-            let [_, function, line, column] = numbers(line)?;
-            let of = functions.get(&function);
-            let of = of.ok_or_else(|| {
-                format!("a location refers to function {function}, which does not exist")
-            })?;
-            let key = (of.name, object);
-            let function = match known.get(&key) {
-                Some(known) => *known,
-                None => {
-                    let made = out.function(&parts.string(of.name)?, object)?;
-                    out.hold(ENTRY_BYTES)?;
-                    known.insert(key, made);
-                    made
-                }
-            };
-            let file = match (of.file, files.get(&of.file)) {
-                (0, _) => None,
-                (_, Some(known)) => Some(*known),
-                (number, None) => {
-                    let made = out.file(&parts.string(number)?)?;
-                    out.hold(ENTRY_BYTES)?;
-                    files.insert(number, made);
-                    Some(made)
-                }
-            };
-            let small = |number: u64| u32::try_from(number).unwrap_or(0);
-            let line = file.filter(|_| line != 0).map(|file| Line {
-                file,
-                line: small(line),
-                column: small(column),
-            });
-            let mut frame = |address| {
-                out.frame(Frame {
-                    address,
-                    line,
-                    inline_depth: depth as u32,
-                    start_line: of.start_line,
-                    ..Frame::of(function)
-                })
-            };
-            let has_address = address != 0;
-            let leaf = has_address.then_some(FrameAddress::InstructionPointer(in_file));
-            let caller = FrameAddress::ReturnAddress(in_file.wrapping_add(1));
-            location.leaf.push(frame(leaf)?);
-            location.caller.push(frame(has_address.then_some(caller))?);
-        }
-        out.hold(ENTRY_BYTES + 8 * lines.len())?;
-        if lines.is_empty() {
-            // An unsymbolized location has only an address.
-            let function = out.function("", object)?;
-            let mut frame = |address| {
-                out.frame(Frame {
-                    address: Some(address),
-                    ..Frame::of(function)
-                })
-            };
-            location
-                .leaf
-                .push(frame(FrameAddress::InstructionPointer(in_file))?);
-            location
-                .caller
-                .push(frame(FrameAddress::ReturnAddress(in_file.wrapping_add(1)))?);
-        }
-        if id == 0 || locations.insert(id, location).is_some() {
-            return Err(format!("location id {id} is zero or used twice"));
-        }
+        })
     }
-    Ok(locations)
+}
+
+/// Interned functions and files, by the string indices of their names.
+#[derive(Default)]
+struct Interned {
+    functions: FxHashMap<(u64, ObjectId), FunctionId>,
+    files: FxHashMap<u64, FileId>,
+}
+
+impl Interned {
+    fn function(
+        &mut self,
+        name: u64,
+        object: ObjectId,
+        parts: &Parts<'_>,
+        out: &mut Collector<'_>,
+    ) -> Result<FunctionId, String> {
+        if let Some(function) = self.functions.get(&(name, object)) {
+            return Ok(*function);
+        }
+        let function = out.function(&parts.string(name)?, object)?;
+        out.hold(ENTRY_BYTES)?;
+        self.functions.insert((name, object), function);
+        Ok(function)
+    }
+
+    /// Returns the file of a name. String 0 is empty and stands for no file.
+    fn file(
+        &mut self,
+        name: u64,
+        parts: &Parts<'_>,
+        out: &mut Collector<'_>,
+    ) -> Result<Option<FileId>, String> {
+        if name == 0 {
+            return Ok(None);
+        }
+        if let Some(file) = self.files.get(&name) {
+            return Ok(Some(*file));
+        }
+        let file = out.file(&parts.string(name)?)?;
+        out.hold(ENTRY_BYTES)?;
+        self.files.insert(name, file);
+        Ok(Some(file))
+    }
+}
+
+/// Returns a line of a file. Line 0 stands for none.
+fn line_of(file: FileId, line: u64, column: u64) -> Option<Line> {
+    (line != 0).then(|| Line {
+        file,
+        line: small(line),
+        column: small(column),
+    })
+}
+
+/// Returns a number that fits, or else 0 for an unknown one.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }

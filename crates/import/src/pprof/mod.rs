@@ -12,14 +12,14 @@ use std::io::BufRead;
 use std::path::Path;
 
 use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES};
-use rprof_profile::{Profile, ThreadId};
+use rprof_profile::{FrameId, Profile, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::collector::{Collector, Row};
 use crate::wire::{Fields, Value};
 use crate::{Failed, ImportOptions};
 use events::events;
-use locations::locations;
+use locations::{Location, locations};
 use parts::{Parts, numbers};
 
 /// Returns true if uncompressed bytes begin like a profile message: known fields with their types,
@@ -78,60 +78,18 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
     let events = events(&parts, &mut out)?;
     let locations = locations(&parts, &mut out)?;
     let mut negative = 0u64;
-    let mut threads: FxHashMap<Labels, Option<ThreadId>> = FxHashMap::default();
-    let (mut ids, mut values) = (Vec::new(), Vec::new());
+    let mut threads = Threads::default();
+    let mut stated = StatedSample::default();
     let mut frames = Vec::new();
     for sample in &parts.samples {
-        ids.clear();
-        values.clear();
-        let mut labels = Labels::default();
-        for field in Fields::new(sample) {
-            match field? {
-                // Each location has at least one frame.
-                (1, value) => value.numbers(MAX_FRAMES + 1, &mut ids)?,
-                (2, value) => value.numbers(parts.sample_types.len() + 1, &mut values)?,
-                (3, value) => labels.add(value.bytes(), &parts)?,
-                _ => {}
-            }
-        }
-        if values.len() != parts.sample_types.len() {
-            let (has, wanted) = (values.len(), parts.sample_types.len());
-            return Err(format!(
-                "a sample has {has} values, and there are {wanted} sample types"
-            ));
-        }
-        frames.clear();
-        // Leaf first. Frames beyond the limit are dropped anyway.
-        for (nth, id) in ids.iter().enumerate() {
-            let location = locations.get(id);
-            let location = location
-                .ok_or_else(|| format!("a sample refers to location {id}, which does not exist"))?;
-            let of_location = match nth {
-                0 => &location.leaf,
-                _ => &location.caller,
-            };
-            let room = (MAX_FRAMES + 1).saturating_sub(frames.len());
-            frames.extend(of_location.iter().rev().take(room));
-        }
+        stated.read(sample, &parts)?;
+        stated.frames(&locations, &mut frames)?;
         // A few bytes may refer to locations with many frames.
-        out.work(size_of_val(&frames[..]).saturating_sub(size_of_val(&ids[..])))?;
-        frames.reverse();
+        let new = size_of_val(&frames[..]).saturating_sub(size_of_val(&stated.locations[..]));
+        out.work(new)?;
         let stack = out.stack(&frames)?;
-        let thread = match threads.get(&labels) {
-            Some(known) => *known,
-            None => {
-                out.hold(THREAD_BYTES)?;
-                let comm = parts.string(labels.comm)?;
-                let process = match labels.process {
-                    0 => None,
-                    process => Some(parts.string(process)?),
-                };
-                out.work(comm.len() + process.as_ref().map_or(0, |name| name.len()))?;
-                let made = out.thread(labels.pid, labels.tid, &comm, process.as_deref())?;
-                threads.insert(labels, made);
-                made
-            }
-        };
+        let thread = threads.get(stated.labels, &parts, &mut out)?;
+        let values = &stated.values;
         for event in &events {
             let weight = values[event.weight].cast_signed();
             let count = event
@@ -164,6 +122,93 @@ fn of_message(bytes: &[u8], mut out: Collector<'_>) -> Result<Profile, String> {
         out.wall_time(parts.time, parts.time.saturating_add(parts.duration));
     }
     out.finish()
+}
+
+/// A sample as in the message.
+#[derive(Default)]
+struct StatedSample {
+    /// Ids of locations, leaf first.
+    locations: Vec<u64>,
+    /// One value for each sample type.
+    values: Vec<u64>,
+    labels: Labels,
+}
+
+impl StatedSample {
+    /// Replaces the sample by the one of a message.
+    fn read(&mut self, message: &[u8], parts: &Parts<'_>) -> Result<(), String> {
+        self.locations.clear();
+        self.values.clear();
+        self.labels = Labels::default();
+        let wanted = parts.sample_types.len();
+        for field in Fields::new(message) {
+            match field? {
+                // Each location has at least one frame.
+                (1, value) => value.numbers(MAX_FRAMES + 1, &mut self.locations)?,
+                (2, value) => value.numbers(wanted + 1, &mut self.values)?,
+                (3, value) => self.labels.add(value.bytes(), parts)?,
+                _ => {}
+            }
+        }
+        match self.values.len() {
+            has if has == wanted => Ok(()),
+            has => Err(format!(
+                "a sample has {has} values, and there are {wanted} sample types"
+            )),
+        }
+    }
+
+    /// Replaces `frames` by the frames of the sample, outermost first.
+    fn frames(
+        &self,
+        locations: &FxHashMap<u64, Location>,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), String> {
+        frames.clear();
+        // Frames beyond the limit are dropped anyway.
+        for (nth, id) in self.locations.iter().enumerate() {
+            let location = locations.get(id);
+            let location = location
+                .ok_or_else(|| format!("a sample refers to location {id}, which does not exist"))?;
+            let of_location = match nth {
+                0 => &location.leaf,
+                _ => &location.caller,
+            };
+            let room = (MAX_FRAMES + 1).saturating_sub(frames.len());
+            frames.extend(of_location.iter().rev().take(room));
+        }
+        frames.reverse();
+        Ok(())
+    }
+}
+
+/// Threads by the labels of their samples; `None` for threads that the filter drops.
+#[derive(Default)]
+struct Threads {
+    by_labels: FxHashMap<Labels, Option<ThreadId>>,
+}
+
+impl Threads {
+    fn get(
+        &mut self,
+        labels: Labels,
+        parts: &Parts<'_>,
+        out: &mut Collector<'_>,
+    ) -> Result<Option<ThreadId>, String> {
+        if let Some(thread) = self.by_labels.get(&labels) {
+            return Ok(*thread);
+        }
+        out.hold(THREAD_BYTES)?;
+        let comm = parts.string(labels.comm)?;
+        let process = match labels.process {
+            0 => None,
+            process => Some(parts.string(process)?),
+        };
+        out.work(comm.len() + process.as_ref().map_or(0, |name| name.len()))?;
+        let thread = out.thread(labels.pid, labels.tid, &comm, process.as_deref())?;
+        self.by_labels.insert(labels, thread);
+        Ok(thread)
+    }
 }
 
 /// Approximate size of an entry of the thread cache in bytes.
