@@ -217,14 +217,7 @@ impl Recording {
         } = stopped;
         let usage = self.session.child().and_then(Child::usage);
         let counted = self.counts.take().map(|counts| counts.finish(wall, usage));
-        let Some(writer) = self.writer.take() else {
-            return Err(RecordError::Thread(io::Error::other("finished already")));
-        };
-        // The writer may be pausing.
-        writer.thread().unpark();
-        let mut written = writer.join().map_err(|_| {
-            RecordError::Thread(io::Error::other("it panicked; please report this"))
-        })?;
+        let mut written = self.join_writer()?;
         let write = self.remains.write_error(&self.path);
         if let Some(source) = written.failure.take() {
             return Err(write(source));
@@ -245,7 +238,7 @@ impl Recording {
         let delays = self.delays.take();
         let cpu_time =
             cpu_time.map(|time| cpu_time::with_delays(time, &self.session, delays.as_ref()));
-        let run_delay = (written.thread_time.as_ref())
+        let run_delay = (written.sums.thread_time.as_ref())
             .and_then(|time| run_delay.filter(|delay| is_whole(&self.session, delay, time)));
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
         let mut summary = Summary {
@@ -254,9 +247,9 @@ impl Recording {
             samples: total.samples,
             waits: total.waits,
             run_delay,
-            thread_time: written.thread_time.take(),
-            memory: written.memory.take(),
-            allocations: written.allocations.take(),
+            thread_time: written.sums.thread_time.take(),
+            memory: written.sums.memory.take(),
+            allocations: written.sums.allocations.take(),
             duration,
             lost: total.lost.clone().into_iter().collect(),
             dropped: total.dropped.clone().into_iter().collect(),
@@ -267,9 +260,8 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
-            // Overwritten samples are missing from the sum, so there is no CPU time in overwrite
-            // mode.
             trace: self.session.trace_unit().map(|_| total.trace),
+            // Overwritten samples are missing from the sum.
             cpu_time: cpu_time.filter(|_| !self.session.overwrites()),
             left_running: self.left_running(&unfinished),
             degradations: self.session.degradations().to_vec(),
@@ -280,13 +272,7 @@ impl Recording {
         if let (Some(memory), Some(usage)) = (&mut summary.memory, usage) {
             memory.most_resident = usage.max_rss;
         }
-        let lost_in_rings: u64 = summary.lost.iter().map(|(_, lost)| lost).sum();
-        let lost_switches =
-            (summary.thread_time.as_ref()).is_some_and(|time| time.lost_switches > 0);
-        if lost_in_rings > 0 || lost_switches {
-            let all = lost_in_rings + summary.samples;
-            summary.loss_advice = Some(LossAdvice::of(&self.session, lost_in_rings, all));
-        }
+        summary.loss_advice = self.loss_advice(&summary);
         summary.limits.extend(&written.limits);
         let is_rotated = written.output.config.rotation.is_some();
         let mut notes = total.notes();
@@ -300,6 +286,26 @@ impl Recording {
         summary.notices = finished.notices;
         summary.limits.extend(&finished.limits);
         Ok(summary)
+    }
+
+    fn join_writer(&mut self) -> Result<Written, RecordError> {
+        let Some(writer) = self.writer.take() else {
+            return Err(RecordError::Thread(io::Error::other("finished already")));
+        };
+        // The writer may be pausing.
+        writer.thread().unpark();
+        writer
+            .join()
+            .map_err(|_| RecordError::Thread(io::Error::other("it panicked; please report this")))
+    }
+
+    /// Returns advice if records or switches were lost.
+    fn loss_advice(&self, summary: &Summary) -> Option<LossAdvice> {
+        let lost: u64 = summary.lost.iter().map(|(_, lost)| lost).sum();
+        let thread_time = summary.thread_time.as_ref();
+        let lost_switches = thread_time.is_some_and(|time| time.lost_switches > 0);
+        let all = lost + summary.samples;
+        (lost > 0 || lost_switches).then(|| LossAdvice::of(&self.session, lost, all))
     }
 
     /// Returns the running processes that the command started.

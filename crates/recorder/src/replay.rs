@@ -18,12 +18,13 @@ use rprof_sampler::{
 
 use crate::backlog::Backlog;
 use crate::described::Rewriting;
+use crate::offcpu::WaitOutput;
 use crate::options::UNWIND_MEMORY;
 use crate::output::{Embedding, OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
-use crate::pipeline::writer::Writer;
+use crate::pipeline::writer::{RecordSteps, Writer};
 use crate::progress::LiveCounts;
 use crate::unwind::{StackTally, Unwinding};
 
@@ -115,19 +116,23 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
     let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
     let written = Writer {
         merge: Merge::new(&cpus, samples.clone(), sideband.clone(), 0),
-        filter: InheritedEventFilter::of_everything(samples, sideband),
-        deferrals: DeferralQueue::new(Arc::clone(&layouts), cpus.len()),
-        output: RotatingOutput::new(config, None, sink, Arc::clone(&live)),
+        steps: RecordSteps {
+            filter: InheritedEventFilter::of_everything(samples, sideband),
+            requests: None,
+            unwinding,
+            deferrals: DeferralQueue::new(Arc::clone(&layouts), cpus.len()),
+            sink: WaitOutput {
+                off_cpu: None,
+                memory: None,
+                allocations: None,
+                output: RotatingOutput::new(config, None, sink, Arc::clone(&live)),
+            },
+        },
         batches,
         recycler,
         fast_drain,
         remote_drain: None,
         layouts,
-        unwinding,
-        off_cpu: None,
-        memory: None,
-        allocations: None,
-        requests: None,
         live,
         traces: Traces::default(),
         pause: None,

@@ -49,7 +49,7 @@ mod wakeups;
 mod windows;
 
 pub(crate) use boundaries::Boundaries;
-pub(crate) use output::WaitOutput;
+pub(crate) use output::{FinalSums, WaitOutput};
 pub(crate) use pace::Pace;
 pub use time::ThreadTime;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
-use rprof_records::Endian;
+use rprof_records::{Endian, ProcessEvent};
 use rprof_sampler::{
     Batch, FastDrain, InheritedEventFilter, LateBoost, Recycler, RemoteDrain, Stream, Traces,
 };
@@ -16,10 +16,8 @@ use rprof_sampler::{
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
-use crate::allocations::{Allocated, Allocations};
 use crate::limits::{Limit, ReachedLimits};
-use crate::memory::{Memory, MemoryUse};
-use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
+use crate::offcpu::{FinalSums, WaitOutput};
 use crate::output::{RotatingOutput, interpreted};
 use crate::progress::{LiveCounts, WriterState};
 use crate::requests::Requests;
@@ -35,15 +33,8 @@ pub(crate) struct Writer {
     /// The rings, if this thread drains them while fast draining is active.
     pub(crate) remote_drain: Option<RemoteDrain>,
     pub(crate) merge: Merge,
-    pub(crate) filter: InheritedEventFilter,
     pub(crate) layouts: Arc<Layouts>,
-    pub(crate) output: RotatingOutput,
-    pub(crate) deferrals: DeferralQueue,
-    pub(crate) unwinding: Option<Unwinding>,
-    pub(crate) off_cpu: Option<OffCpu>,
-    pub(crate) memory: Option<Memory>,
-    pub(crate) allocations: Option<Allocations>,
-    pub(crate) requests: Option<Requests>,
+    pub(crate) steps: RecordSteps,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
     /// Polling interval of the channel while nothing is urgent; `None` to be woken by each batch.
@@ -56,12 +47,19 @@ pub(crate) struct Writer {
     pub(crate) notify: Option<UnixStream>,
 }
 
+/// Steps of each record between the merge and the file.
+pub(crate) struct RecordSteps {
+    pub(crate) filter: InheritedEventFilter,
+    pub(crate) requests: Option<Requests>,
+    pub(crate) unwinding: Option<Unwinding>,
+    pub(crate) deferrals: DeferralQueue,
+    pub(crate) sink: WaitOutput,
+}
+
 pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     pub(crate) stacks: Option<StackTally>,
-    pub(crate) thread_time: Option<ThreadTime>,
-    pub(crate) memory: Option<MemoryUse>,
-    pub(crate) allocations: Option<Allocated>,
+    pub(crate) sums: FinalSums,
     pub(crate) limits: ReachedLimits,
     pub(crate) rejected: u64,
     pub(crate) late: u64,
@@ -75,7 +73,7 @@ impl Writer {
     /// Handles batches until the channel is closed. After a write error it discards them, so that
     /// drain threads do not block.
     pub(crate) fn run(mut self) -> Written {
-        let mut failure = self.output.begin().err();
+        let mut failure = self.steps.sink.output.begin().err();
         let mut round = Instant::now();
         while let Ok(batch) = self.next() {
             let late = match self.boost.is_on() {
@@ -90,7 +88,7 @@ impl Writer {
             {
                 self.merge.push(batch);
             }
-            let was_good = failure.is_none() && !self.output.is_full();
+            let was_good = failure.is_none() && !self.steps.sink.output.is_full();
             failure = self.put_traces(failure.is_none()).err().or(failure);
             let wrote = self.release(failure.is_none());
             for batch in self.merge.take_done() {
@@ -99,61 +97,43 @@ impl Writer {
             let ended = match wrote {
                 Ok(()) if failure.is_none() && round.elapsed() >= ROUND => {
                     round = Instant::now();
-                    self.output.end_round()
+                    self.steps.sink.output.end_round()
                 }
                 wrote => wrote,
             };
             failure = failure.or(ended.err());
-            self.output.publish();
-            if was_good && (failure.is_some() || self.output.is_full()) {
+            self.steps.sink.output.publish();
+            if was_good && (failure.is_some() || self.steps.sink.output.is_full()) {
                 self.tell(failure.is_some());
             }
         }
         self.boost.end();
         failure = self.put_traces(failure.is_none()).err().or(failure);
-        let mut thread_time = None;
-        let (mut memory, mut allocations) = (None, None);
+        let mut sums = FinalSums::default();
         if failure.is_none() {
             // Release all records regardless of the last watermarks.
-            let mut output = WaitOutput {
-                off_cpu: &mut self.off_cpu,
-                memory: &mut self.memory,
-                allocations: &mut self.allocations,
-                output: &mut self.output,
-            };
-            let rest = (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut output);
-            failure = rest.err();
-            let ended = (self.off_cpu.as_mut()).map(|off_cpu| off_cpu.finish(&mut self.output));
-            match ended.transpose() {
-                Ok(time) => thread_time = time,
-                Err(error) => failure = failure.or(Some(error)),
-            }
-            let shown = (self.memory.as_mut()).map(|memory| memory.finish(&mut self.output));
-            match shown.transpose() {
-                Ok(shown) => memory = shown,
-                Err(error) => failure = failure.or(Some(error)),
-            }
-            let made = (self.allocations.as_mut()).map(|made| made.finish(&mut self.output));
-            match made.transpose() {
-                Ok(made) => allocations = made,
-                Err(error) => failure = failure.or(Some(error)),
-            }
+            (sums, failure) = self.steps.finish();
         }
-        let mut limits =
-            (self.unwinding.as_ref()).map_or_else(ReachedLimits::default, Unwinding::limits);
+        let RecordSteps {
+            filter,
+            unwinding,
+            sink,
+            ..
+        } = self.steps;
+        let mut limits = unwinding
+            .as_ref()
+            .map_or_else(ReachedLimits::default, Unwinding::limits);
         limits.add(Limit::Flood, self.merge.flooded());
         Written {
-            rejected: self.filter.rejected(),
+            rejected: filter.rejected(),
             late: self.merge.late(),
             most_pending: self.merge.high_water(),
             damaged_bytes: self.merge.damaged_bytes()
-                + self.unwinding.as_ref().map_or(0, Unwinding::damaged_bytes),
-            output: self.output,
-            thread_time,
-            memory,
-            allocations,
+                + unwinding.as_ref().map_or(0, Unwinding::damaged_bytes),
+            output: sink.output,
+            sums,
             limits,
-            stacks: self.unwinding.map(Unwinding::into_tally),
+            stacks: unwinding.map(Unwinding::into_tally),
             failure,
         }
     }
@@ -161,7 +141,7 @@ impl Writer {
     fn put_traces(&mut self, good: bool) -> io::Result<()> {
         for piece in self.traces.take() {
             if good {
-                self.output.put_trace(&piece)?;
+                self.steps.sink.output.put_trace(&piece)?;
             }
         }
         Ok(())
@@ -195,121 +175,20 @@ impl Writer {
     fn release(&mut self, good: bool) -> io::Result<()> {
         let Writer {
             merge,
-            filter,
             layouts,
-            output,
-            deferrals,
-            unwinding,
-            off_cpu,
-            memory,
-            allocations,
-            requests,
+            steps,
             ..
         } = self;
-        if let Some(waits) = off_cpu {
-            waits.take_changes(unwinding.as_mut());
-        }
+        steps.begin_round();
         let mut unwound = Vec::new();
-        merge.release(|record| {
-            if !good {
-                return Ok(());
-            }
-            if let Some(requests) = requests
-                && requests.is_context(&record)
-            {
-                if !requests.accepts(&record) {
-                    return Ok(());
-                }
-                let mut output = WaitOutput {
-                    off_cpu,
-                    memory,
-                    allocations,
-                    output,
-                };
-                return deferrals.push(&record, None, false, &mut output);
-            }
-            let is_wakeup = off_cpu
-                .as_ref()
-                .is_some_and(|waits| waits.is_wakeup(&record));
-            if !is_wakeup && !filter.accepts(record.stream, record.bytes) {
-                return Ok(());
-            }
-            if off_cpu.as_ref().is_some_and(|waits| waits.is_idle(&record)) {
-                return Ok(());
-            }
-            // Decoded once for all users of process events.
-            let event = layouts.process_event(&record);
-            let event = event.as_ref();
-            if let Some(event) = event {
-                output.notice(event, record.time);
-                if let Some(requests) = requests {
-                    requests.handle(event);
-                }
-            }
-            let action = match unwinding {
-                Some(unwinding) => unwinding.handle(&record, event, &mut unwound),
-                None => RecordAction::Keep,
-            };
-            let bytes = match action {
-                RecordAction::Keep => record.bytes,
-                RecordAction::Replace | RecordAction::Defer => &unwound,
-                RecordAction::Drop => return Ok(()),
-            };
-            let announced = unwinding.as_mut().and_then(Unwinding::take_unannounced);
-            let mut output = WaitOutput {
-                off_cpu,
-                memory,
-                allocations,
-                output,
-            };
-            while let Some((pid, bytes)) =
-                (requests.as_ref()).and_then(|all| all.take_process(record.time))
-            {
-                output.output.carry_request_context(pid, &bytes);
-                let found = Released {
-                    bytes: &bytes,
-                    stream: Stream::Samples,
-                    ..record
-                };
-                deferrals.push(&found, None, false, &mut output)?;
-            }
-            if let Some(pid) = announced {
-                let bytes = interpreted::mapping(pid, record.time, &layouts.sideband)?;
-                let mapping = Released {
-                    bytes: &bytes,
-                    stream: Stream::Sideband,
-                    ..record
-                };
-                let event = layouts.process_event(&mapping);
-                deferrals.push(&mapping, event.as_ref(), false, &mut output)?;
-            }
-            let record = Released { bytes, ..record };
-            deferrals.push(&record, event, action == RecordAction::Defer, &mut output)
+        merge.release(|record| match good {
+            true => steps.handle(record, layouts, &mut unwound),
+            false => Ok(()),
         })?;
-        if !good {
-            return Ok(());
+        match good {
+            true => steps.end_round(merge.reached()),
+            false => Ok(()),
         }
-        for image in unwinding.iter_mut().flat_map(Unwinding::take_sampled) {
-            output.handle_sampled(image);
-        }
-        if let Some(waits) = off_cpu.as_mut() {
-            waits.look_at_sleepers(unwinding.as_mut());
-        }
-        let mut waits = WaitOutput {
-            off_cpu,
-            memory,
-            allocations,
-            output,
-        };
-        let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;
-        if let Some(waits) = off_cpu {
-            waits.begin_if_due(reached);
-        }
-        if let Some(memory) = memory {
-            memory.take_looks(reached);
-            memory.write_steps(output)?;
-        }
-        output.reached(reached)
     }
 
     /// Publishes that no more records will be written, and notifies the waiting thread.
@@ -323,6 +202,134 @@ impl Writer {
             // A full socket wakes its reader anyway.
             notify.write_all(&[0]).ok();
         }
+    }
+}
+
+impl RecordSteps {
+    fn begin_round(&mut self) {
+        if let Some(waits) = &mut self.sink.off_cpu {
+            waits.take_changes(self.unwinding.as_mut());
+        }
+    }
+
+    /// Handles the next record. `unwound` is a buffer for its callchain.
+    fn handle(
+        &mut self,
+        record: Released<'_>,
+        layouts: &Layouts,
+        unwound: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        if let Some(requests) = &self.requests
+            && requests.is_context(&record)
+        {
+            return match requests.accepts(&record) {
+                true => self.push(&record, None, false),
+                false => Ok(()),
+            };
+        }
+        if !self.is_wanted(&record) {
+            return Ok(());
+        }
+        // Decoded once for all users of process events.
+        let event = layouts.process_event(&record);
+        let event = event.as_ref();
+        if let Some(event) = event {
+            self.sink.output.notice(event, record.time);
+            if let Some(requests) = &mut self.requests {
+                requests.handle(event);
+            }
+        }
+        let action = match &mut self.unwinding {
+            Some(unwinding) => unwinding.handle(&record, event, unwound),
+            None => RecordAction::Keep,
+        };
+        let bytes = match action {
+            RecordAction::Keep => record.bytes,
+            RecordAction::Replace | RecordAction::Defer => unwound,
+            RecordAction::Drop => return Ok(()),
+        };
+        self.push_contexts(record)?;
+        self.push_interpreted(record, layouts)?;
+        let record = Released { bytes, ..record };
+        self.push(&record, event, action == RecordAction::Defer)
+    }
+
+    fn is_wanted(&mut self, record: &Released<'_>) -> bool {
+        let waits = self.sink.off_cpu.as_ref();
+        // Wakeups are recorded for all processes.
+        (waits.is_some_and(|waits| waits.is_wakeup(record))
+            || self.filter.accepts(record.stream, record.bytes))
+            && !waits.is_some_and(|waits| waits.is_idle(record))
+    }
+
+    /// Writes the process contexts that were found, as of the time of the next record.
+    fn push_contexts(&mut self, next: Released<'_>) -> io::Result<()> {
+        while let Some((pid, bytes)) =
+            (self.requests.as_ref()).and_then(|requests| requests.take_process(next.time))
+        {
+            self.sink.output.carry_request_context(pid, &bytes);
+            let found = Released {
+                bytes: &bytes,
+                stream: Stream::Samples,
+                ..next
+            };
+            self.push(&found, None, false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the mapping of interpreted functions before the first sample that needs it.
+    fn push_interpreted(&mut self, next: Released<'_>, layouts: &Layouts) -> io::Result<()> {
+        let unwinding = self.unwinding.as_mut();
+        let Some(pid) = unwinding.and_then(Unwinding::take_unannounced) else {
+            return Ok(());
+        };
+        let bytes = interpreted::mapping(pid, next.time, &layouts.sideband)?;
+        let mapping = Released {
+            bytes: &bytes,
+            stream: Stream::Sideband,
+            ..next
+        };
+        let event = layouts.process_event(&mapping);
+        self.push(&mapping, event.as_ref(), false)
+    }
+
+    fn push(
+        &mut self,
+        record: &Released<'_>,
+        event: Option<&ProcessEvent<'_>>,
+        is_deferred: bool,
+    ) -> io::Result<()> {
+        (self.deferrals).push(record, event, is_deferred, &mut self.sink)
+    }
+
+    /// Writes deferred records that are ready. `merged` is the time up to which the merge is
+    /// complete.
+    fn end_round(&mut self, merged: u64) -> io::Result<()> {
+        let sink = &mut self.sink;
+        for image in (self.unwinding.iter_mut()).flat_map(Unwinding::take_sampled) {
+            sink.output.handle_sampled(image);
+        }
+        if let Some(waits) = &mut sink.off_cpu {
+            waits.look_at_sleepers(self.unwinding.as_mut());
+        }
+        let reached = (self.deferrals).flush_ready(merged, self.unwinding.as_mut(), sink)?;
+        if let Some(waits) = &mut sink.off_cpu {
+            waits.begin_if_due(reached);
+        }
+        if let Some(memory) = &mut sink.memory {
+            memory.take_looks(reached);
+            memory.write_steps(&mut sink.output)?;
+        }
+        sink.output.reached(reached)
+    }
+
+    /// Writes all deferred records and the last sums. Returns the first error.
+    fn finish(&mut self) -> (FinalSums, Option<io::Error>) {
+        let unwinding = self.unwinding.as_mut();
+        let rest = (self.deferrals).flush_ready(u64::MAX, unwinding, &mut self.sink);
+        let (sums, failure) = self.sink.finish();
+        (sums, rest.err().or(failure))
     }
 }
 

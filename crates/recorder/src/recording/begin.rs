@@ -23,13 +23,13 @@ use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
 use crate::described::Rewriting;
 use crate::memory::{self, Looks, Memory};
-use crate::offcpu::{OffCpu, Pace};
+use crate::offcpu::{OffCpu, Pace, WaitOutput};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
-use crate::pipeline::writer::{Writer, Written, start_features};
+use crate::pipeline::writer::{RecordSteps, Writer, Written, start_features};
 use crate::progress::LiveCounts;
 use crate::requests::Requests;
 use crate::run_delay;
@@ -290,15 +290,19 @@ impl Stages {
             fast_drain: session.fast_drain().clone(),
             remote_drain: unwinds.then(|| session.remote_drain()).flatten(),
             merge,
-            filter: session.inherited_event_filter(),
-            output: RotatingOutput::new(config, shared, sink, Arc::clone(live)),
-            deferrals: DeferralQueue::new(Arc::clone(&self.layouts), session.cpus().len()),
+            steps: RecordSteps {
+                filter: session.inherited_event_filter(),
+                requests: self.requests,
+                unwinding: self.unwinding,
+                deferrals: DeferralQueue::new(Arc::clone(&self.layouts), session.cpus().len()),
+                sink: WaitOutput {
+                    off_cpu: self.off_cpu,
+                    memory: self.memory,
+                    allocations: self.allocations,
+                    output: RotatingOutput::new(config, shared, sink, Arc::clone(live)),
+                },
+            },
             layouts: self.layouts,
-            unwinding: self.unwinding,
-            off_cpu: self.off_cpu,
-            memory: self.memory,
-            allocations: self.allocations,
-            requests: self.requests,
             live: Arc::clone(live),
             traces: session.traces(),
             pause: options.pause,
