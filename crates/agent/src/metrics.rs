@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::error::AgentError;
 use crate::metrics::listener::Listener;
-use crate::status::Status;
+use crate::status::{DestinationStatus, Status};
 
 /// Media type of the text format (Prometheus, "Exposition formats").
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -32,128 +32,138 @@ pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Resul
     (thread.spawn(move || listener.run()).map(drop)).map_err(AgentError::System)
 }
 
+/// Value with its name (without `rprof_agent_`), kind and description.
+struct Metric<T> {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&T) -> f64,
+}
+
+const fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
+    Metric {
+        name,
+        kind: "gauge",
+        help,
+        value,
+    }
+}
+
+const fn counter<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
+    Metric {
+        name,
+        kind: "counter",
+        help,
+        value,
+    }
+}
+
+const OF_AGENT: [Metric<Status>; 9] = [
+    gauge("recording", "1 while sampling.", |of| {
+        f64::from(u8::from(of.state == "recording"))
+    }),
+    gauge("rate_hertz", "Samples a second of each CPU.", |of| {
+        of.rate_hz.into()
+    }),
+    gauge(
+        "wanted_rate_hertz",
+        "Samples a second of each CPU, as configured.",
+        |of| of.wanted_rate_hz.into(),
+    ),
+    counter("windows_total", "Windows that ended.", |of| {
+        of.windows as f64
+    }),
+    counter("samples_total", "Samples in ended windows.", |of| {
+        of.samples as f64
+    }),
+    counter(
+        "lost_samples_total",
+        "Records that the kernel lost.",
+        |of| of.lost_samples as f64,
+    ),
+    gauge(
+        "cpu_percent",
+        "CPU time of the agent in the last window, in percent of a core.",
+        |of| of.cpu_percent,
+    ),
+    gauge(
+        "resident_memory_bytes",
+        "Resident memory of the agent.",
+        |of| of.memory_bytes as f64,
+    ),
+    gauge("spool_bytes", "Bytes in the spool.", |of| {
+        of.spool_bytes as f64
+    }),
+];
+
+const OF_DESTINATION: [Metric<DestinationStatus>; 7] = [
+    gauge("queued_windows", "Windows waiting to be sent.", |to| {
+        to.queued_windows as f64
+    }),
+    counter("lost_windows_total", "Windows lost.", |to| {
+        to.lost_windows as f64
+    }),
+    counter(
+        "sent_files_total",
+        "Files accepted by the destination.",
+        |to| to.sent.files as f64,
+    ),
+    counter(
+        "sent_bytes_total",
+        "Bytes accepted by the destination.",
+        |to| to.sent.bytes as f64,
+    ),
+    counter("failed_tries_total", "Failed attempts to send.", |to| {
+        to.sent.failures as f64
+    }),
+    counter(
+        "refused_files_total",
+        "Files refused by the destination.",
+        |to| to.sent.refused as f64,
+    ),
+    gauge(
+        "last_success_timestamp_seconds",
+        "Time when the last file was accepted.",
+        |to| to.sent.last_success.unwrap_or(0) as f64,
+    ),
+];
+
 /// Formats a status as Prometheus text.
 pub fn text(status: &Status) -> String {
     let mut text = String::new();
-    let mut add = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
+    for metric in OF_AGENT {
+        describe(&metric, &mut text);
         let _ = writeln!(
             text,
-            "# HELP rprof_agent_{name} {help}\n# TYPE rprof_agent_{name} {kind}"
+            "rprof_agent_{} {}",
+            metric.name,
+            (metric.value)(status)
         );
-        for (labels, value) in values {
-            let _ = writeln!(text, "rprof_agent_{name}{labels} {value}");
+    }
+    for metric in OF_DESTINATION {
+        describe(&metric, &mut text);
+        for to in &status.destinations {
+            let _ = writeln!(
+                text,
+                "rprof_agent_{}{{to=\"{}\",kind=\"{}\"}} {}",
+                metric.name,
+                to.name,
+                to.kind,
+                (metric.value)(to)
+            );
         }
-    };
-    let one = |value: f64| [(String::new(), value)];
-    let is_recording = f64::from(u8::from(status.state == "recording"));
-    add(
-        "recording",
-        "gauge",
-        "1 while sampling.",
-        &one(is_recording),
-    );
-    add(
-        "rate_hertz",
-        "gauge",
-        "Samples a second of each CPU.",
-        &one(status.rate_hz.into()),
-    );
-    add(
-        "wanted_rate_hertz",
-        "gauge",
-        "Samples a second of each CPU, as configured.",
-        &one(status.wanted_rate_hz.into()),
-    );
-    add(
-        "windows_total",
-        "counter",
-        "Windows that ended.",
-        &one(status.windows as f64),
-    );
-    add(
-        "samples_total",
-        "counter",
-        "Samples in ended windows.",
-        &one(status.samples as f64),
-    );
-    add(
-        "lost_samples_total",
-        "counter",
-        "Records that the kernel lost.",
-        &one(status.lost_samples as f64),
-    );
-    add(
-        "cpu_percent",
-        "gauge",
-        "CPU time of the agent in the last window, in percent of a core.",
-        &one(status.cpu_percent),
-    );
-    add(
-        "resident_memory_bytes",
-        "gauge",
-        "Resident memory of the agent.",
-        &one(status.memory_bytes as f64),
-    );
-    add(
-        "spool_bytes",
-        "gauge",
-        "Bytes in the spool.",
-        &one(status.spool_bytes as f64),
-    );
-    type Get = fn(&crate::status::DestinationStatus) -> f64;
-    let of_destinations: [(&str, &str, &str, Get); 7] = [
-        (
-            "queued_windows",
-            "gauge",
-            "Windows waiting to be sent.",
-            |to| to.queued_windows as f64,
-        ),
-        ("lost_windows_total", "counter", "Windows lost.", |to| {
-            to.lost_windows as f64
-        }),
-        (
-            "sent_files_total",
-            "counter",
-            "Files accepted by the destination.",
-            |to| to.sent.files as f64,
-        ),
-        (
-            "sent_bytes_total",
-            "counter",
-            "Bytes accepted by the destination.",
-            |to| to.sent.bytes as f64,
-        ),
-        (
-            "failed_tries_total",
-            "counter",
-            "Failed attempts to send.",
-            |to| to.sent.failures as f64,
-        ),
-        (
-            "refused_files_total",
-            "counter",
-            "Files refused by the destination.",
-            |to| to.sent.refused as f64,
-        ),
-        (
-            "last_success_timestamp_seconds",
-            "gauge",
-            "Time when the last file was accepted.",
-            |to| to.sent.last_success.unwrap_or(0) as f64,
-        ),
-    ];
-    for (name, kind, help, get) in of_destinations {
-        let values: Vec<(String, f64)> = (status.destinations.iter())
-            .map(|to| {
-                (
-                    format!("{{to=\"{}\",kind=\"{}\"}}", to.name, to.kind),
-                    get(to),
-                )
-            })
-            .collect();
-        add(name, kind, help, &values);
     }
     text
+}
+
+fn describe<T>(metric: &Metric<T>, text: &mut String) {
+    let Metric {
+        name, kind, help, ..
+    } = metric;
+    let _ = writeln!(
+        text,
+        "# HELP rprof_agent_{name} {help}\n# TYPE rprof_agent_{name} {kind}"
+    );
 }
 
 #[cfg(test)]
@@ -162,7 +172,6 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
-    use crate::status::DestinationStatus;
 
     #[test]
     fn the_page_answers_on_loopback() {

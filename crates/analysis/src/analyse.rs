@@ -17,7 +17,7 @@ use crate::requests::RequestTimes;
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
-use crate::symbolize::symbolize;
+use crate::symbolize::{Symbols, symbolize};
 use crate::warnings::warnings;
 
 /// Analyses a recording into a profile.
@@ -35,6 +35,46 @@ pub fn analyse_with_code<'a>(
     options: &Options,
 ) -> (Profile, CodeImages<'a>) {
     let mut options = options.clone();
+    let folds_idle = choose_waits(data, &mut options);
+    let over_time = OverTime::choose(data, &mut options);
+    let options = &options;
+    let Passes {
+        index,
+        parts,
+        symbols,
+        requests,
+    } = run_passes(data, symbolizer, options);
+    let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
+    let warnings = warnings(&index, symbolizer, faults, &options.filter);
+    let without = requests
+        .as_ref()
+        .and_then(RequestTimes::warning)
+        .map(str::to_owned);
+    let mut profile = assemble(&index, symbolizer, (parts, symbols, requests), options);
+    (profile.quality.warnings).extend(without);
+    (profile.quality.warnings).extend(warnings);
+    let refused = symbolizer.refused_vmlinux();
+    (profile.quality.warnings).extend(refused.map(ToString::to_string));
+    over_time.settle(&mut profile);
+    profile.name_waits();
+    if folds_idle {
+        profile.fold_idle();
+    }
+    if !options.filter.reasons.is_empty() {
+        profile.retain_reasons(&options.filter.reasons);
+    }
+    if let (true, Some(waits)) = (options.waits.alone, profile.waits()) {
+        profile.retain_event(waits);
+    }
+    if options.latency {
+        profile.mark_latency();
+    }
+    (profile, CodeImages::new(index, symbolizer.has_root()))
+}
+
+/// Adapts the options to waits that the recording has. Returns true if idle threads shall be folded
+/// into one row.
+fn choose_waits(data: &PerfData, options: &mut Options) -> bool {
     let wants_waits = options.waits.alone || options.filter.wants_event(WAITS);
     let has_waits = wants_waits
         && data
@@ -61,8 +101,18 @@ pub fn analyse_with_code<'a>(
             false => vec![WAITS.to_owned()],
         };
     }
-    let over_time = OverTime::choose(data, &mut options);
-    let options = &options;
+    folds_idle
+}
+
+/// Results of all passes.
+struct Passes<'a> {
+    index: Index<'a>,
+    parts: WorkerResults,
+    symbols: Symbols,
+    requests: Option<RequestTimes>,
+}
+
+fn run_passes<'a>(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options) -> Passes<'a> {
     let n = options.thread_count();
     let pass = PassOptions {
         by_thread: options.by_thread,
@@ -73,7 +123,7 @@ pub fn analyse_with_code<'a>(
         },
         addresses: options.addresses,
     };
-    let (index, parts, symbols, requests) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         // Loading kernel symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
         let bounds = may_want_bounds(data);
@@ -112,32 +162,11 @@ pub fn analyse_with_code<'a>(
             false => &[],
         };
         let symbols = symbolize(&index, locations, heat, symbolizer, names, detailed);
-        (index, parts, symbols, requests)
-    });
-    let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
-    let warnings = warnings(&index, symbolizer, faults, &options.filter);
-    let without = requests
-        .as_ref()
-        .and_then(RequestTimes::warning)
-        .map(str::to_owned);
-    let mut profile = assemble(&index, symbolizer, (parts, symbols, requests), options);
-    (profile.quality.warnings).extend(without);
-    (profile.quality.warnings).extend(warnings);
-    let refused = symbolizer.refused_vmlinux();
-    (profile.quality.warnings).extend(refused.map(ToString::to_string));
-    over_time.settle(&mut profile);
-    profile.name_waits();
-    if folds_idle {
-        profile.fold_idle();
-    }
-    if !options.filter.reasons.is_empty() {
-        profile.retain_reasons(&options.filter.reasons);
-    }
-    if let (true, Some(waits)) = (options.waits.alone, profile.waits()) {
-        profile.retain_event(waits);
-    }
-    if options.latency {
-        profile.mark_latency();
-    }
-    (profile, CodeImages::new(index, symbolizer.has_root()))
+        Passes {
+            index,
+            parts,
+            symbols,
+            requests,
+        }
+    })
 }

@@ -270,10 +270,24 @@ struct Reader {
 /// Returns the program that reads the context. It returns 1, since the kernel drops the sample
 /// otherwise.
 fn reader(of: &Reader) -> Vec<Instruction> {
-    let header = PREFIX_BYTES as i16;
     let mut a = Assembler::default();
-    let (done, is_static, bare, emit) = (a.label(), a.label(), a.label(), a.label());
+    let done = a.label();
+    // The sample's registers stay in register 6.
     a.copy(6, 1);
+    find_place(&mut a, of, done);
+    find_record(&mut a, of, done);
+    copy_record(&mut a, of, done);
+    copy_attributes(&mut a);
+    send_record(&mut a, of);
+    a.jump(done);
+    a.bind(done);
+    a.set(0, 1);
+    a.exit();
+    a.finish()
+}
+
+/// Puts the address of the process's place into register 7.
+fn find_place(a: &mut Assembler, of: &Reader, done: Label) {
     // Pid as this process sees it; containers have no pids for each other.
     if of.namespace.1 == FIRST_NAMESPACE {
         a.call(CURRENT_PID_TGID);
@@ -294,6 +308,12 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.call(MAP_LOOKUP);
     a.jump_if(JUMP_IF_EQUAL, 0, 0, done);
     a.copy(7, 0);
+}
+
+/// Puts the address of the thread's record into register 8: the value of a thread-local variable at
+/// the place in register 7.
+fn find_record(a: &mut Assembler, of: &Reader, done: Label) {
+    let is_static = a.label();
     a.call(CURRENT_TASK);
     a.add(0, of.thread_pointer);
     a.read_word(PROBE_READ_KERNEL, 0, done);
@@ -325,6 +345,12 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.read_word(PROBE_READ_USER, 8, done);
     a.load(LOAD_64, 8, (FRAME, -16));
     a.jump_if(JUMP_IF_EQUAL, 8, 0, done);
+}
+
+/// Copies the fixed part of the record in register 8 to scratch memory, whose address is then in
+/// register 9, and adds the thread and the sample's address.
+fn copy_record(a: &mut Assembler, of: &Reader, done: Label) {
+    let header = PREFIX_BYTES as i16;
     a.set(1, 0);
     a.store((FRAME, -24), 1);
     a.set_map(1, of.scratch);
@@ -347,6 +373,13 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.store((9, 8), 1);
     a.load(LOAD_64, 1, (6, of.ip));
     a.store((9, 16), 1);
+}
+
+/// Copies the attributes of the record behind its fixed part. Their size is then in register 7: 0 if
+/// they are too large or unreadable.
+fn copy_attributes(a: &mut Assembler) {
+    let header = PREFIX_BYTES as i16;
+    let (bare, emit) = (a.label(), a.label());
     a.load(LOAD_16, 7, (9, header + 26));
     a.jump_if(JUMP_IF_GREATER, 7, MAX_ATTRIBUTE_BYTES as i32, bare);
     a.copy(1, 9);
@@ -359,6 +392,10 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.bind(bare);
     a.set(7, 0);
     a.bind(emit);
+}
+
+/// Sends the copied record to the ring of this CPU.
+fn send_record(a: &mut Assembler, of: &Reader) {
     a.copy(1, 6);
     a.set_map(2, of.outputs);
     // `BPF_F_CURRENT_CPU`
@@ -367,11 +404,6 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.copy(5, 7);
     a.add(5, (PREFIX_BYTES + HEADER_BYTES) as i32);
     a.call(PERF_EVENT_OUTPUT);
-    a.jump(done);
-    a.bind(done);
-    a.set(0, 1);
-    a.exit();
-    a.finish()
 }
 
 /// Calls bpf(2) with the fields of an attr (`union bpf_attr`) as words. All supported architectures

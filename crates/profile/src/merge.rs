@@ -7,7 +7,7 @@ use crate::frame::{
     FileId, Frame, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
     SourceFunction,
 };
-use crate::model::Profile;
+use crate::model::{EventSummary, Profile};
 use crate::quality::Quality;
 use crate::samples::Thread;
 use crate::stacks::StackId;
@@ -121,16 +121,7 @@ impl Merging {
     ) {
         let events: Vec<usize> = (profile.events.iter())
             .map(|event| {
-                let (name, unit) = (event.name.as_str(), event.unit.as_str());
-                let known = self.events.iter().find(|(n, u, _)| n == name && u == unit);
-                let index = match known {
-                    Some((.., index)) => *index,
-                    None => {
-                        let index = builder.add_event(name, event.unit.clone());
-                        self.events.push((name.into(), unit.into(), index));
-                        index
-                    }
-                };
+                let index = self.event(builder, event);
                 builder.add_lost(index, event.lost);
                 index
             })
@@ -143,33 +134,13 @@ impl Merging {
             .iter()
             .map(|f| builder.intern_file(f))
             .collect();
-        let line = |line: Line| Line {
-            file: files[line.file.0 as usize],
-            ..line
-        };
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
                 let object = objects[function.object.0 as usize];
                 // In another build, the address belongs to another function.
                 let here = profile.objects[function.object.0 as usize].build_id;
-                let located = function.located;
-                let is_of_other = located.filter(|_| builder.object(object).build_id != here);
-                builder.add_function(Function {
-                    name: match is_of_other {
-                        Some(reason) => Err(reason),
-                        None => function.name.clone(),
-                    },
-                    located: located.filter(|_| is_of_other.is_none()),
-                    object,
-                    position: function.position,
-                    line: function.line.map(line),
-                    source: function.source.as_deref().map(|source| {
-                        Box::new(SourceFunction {
-                            file: source.file.map(|file| files[file.0 as usize]),
-                            ..source.clone()
-                        })
-                    }),
-                })
+                let is_same_build = builder.object(object).build_id == here;
+                builder.add_function(moved_function(function, object, is_same_build, &files))
             })
             .collect();
         let comms: Vec<u32> = profile
@@ -197,7 +168,7 @@ impl Merging {
                 let frame = profile.frame(id);
                 builder.intern_frame(Frame {
                     function: functions[frame.function.0 as usize],
-                    line: frame.line.map(line),
+                    line: frame.line.map(|line| moved_line(line, &files)),
                     ..frame
                 })
             }));
@@ -213,10 +184,55 @@ impl Merging {
         }
     }
 
+    /// Adds an event, unless there is one with its name and unit.
+    fn event(&mut self, builder: &mut ProfileBuilder, event: &EventSummary) -> usize {
+        let (name, unit) = (event.name.as_str(), event.unit.as_str());
+        let known = self.events.iter().find(|(n, u, _)| n == name && u == unit);
+        if let Some((.., index)) = known {
+            return *index;
+        }
+        let index = builder.add_event(name, event.unit.clone());
+        self.events.push((name.into(), unit.into(), index));
+        index
+    }
+
     /// Interns an object by name and kind. The first build-id wins.
     fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
         let key = (object.name.clone(), object.kind);
         *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))
+    }
+}
+
+/// Returns a function for another profile, where it is in `object` and files have new ids. In
+/// another build it keeps no name that is an address.
+fn moved_function(
+    function: &Function,
+    object: ObjectId,
+    is_same_build: bool,
+    files: &[FileId],
+) -> Function {
+    let (name, located) = match (function.located, is_same_build) {
+        (Some(reason), false) => (Err(reason), None),
+        (located, _) => (function.name.clone(), located),
+    };
+    let source = function.source.as_deref().map(|source| SourceFunction {
+        file: source.file.map(|file| files[file.0 as usize]),
+        ..source.clone()
+    });
+    Function {
+        name,
+        located,
+        object,
+        position: function.position,
+        line: function.line.map(|line| moved_line(line, files)),
+        source: source.map(Box::new),
+    }
+}
+
+fn moved_line(line: Line, files: &[FileId]) -> Line {
+    Line {
+        file: files[line.file.0 as usize],
+        ..line
     }
 }
 

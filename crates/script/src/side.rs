@@ -89,21 +89,7 @@ fn body(record: &Record<'_>, misc: Misc, kind: RecordType, out: &mut dyn Write) 
                 direction(misc)
             )
         }
-        Record::Namespaces { pid, tid, links } => {
-            write!(out, " {pid}/{tid} - nr_namespaces: {}\n\t\t[", links.len())?;
-            for (i, (device, inode)) in links.iter().enumerate() {
-                if i > 0 && i % 4 == 0 {
-                    write!(out, "\n\t\t ")?;
-                }
-                let name = NAMESPACES.get(i).unwrap_or(&"UNKNOWN");
-                let comma = if i + 1 < links.len() { ", " } else { "]\n" };
-                write!(out, "{i}/{name}: {device}/{inode:#x}{comma}")?;
-            }
-            match links.is_empty() {
-                true => writeln!(out, "]"),
-                false => Ok(()),
-            }
-        }
+        Record::Namespaces { pid, tid, links } => namespaces(*pid, *tid, links, out),
         Record::Ksymbol {
             addr,
             len,
@@ -144,6 +130,22 @@ fn body(record: &Record<'_>, misc: Misc, kind: RecordType, out: &mut dyn Write) 
             poked("new", bytes.get_from(old), out)
         }
         _ => writeln!(out, " {kind}"),
+    }
+}
+
+fn namespaces(pid: i32, tid: i32, links: &[(u64, u64)], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, " {pid}/{tid} - nr_namespaces: {}\n\t\t[", links.len())?;
+    for (i, (device, inode)) in links.iter().enumerate() {
+        if i > 0 && i % 4 == 0 {
+            write!(out, "\n\t\t ")?;
+        }
+        let name = NAMESPACES.get(i).unwrap_or(&"UNKNOWN");
+        let comma = if i + 1 < links.len() { ", " } else { "]\n" };
+        write!(out, "{i}/{name}: {device}/{inode:#x}{comma}")?;
+    }
+    match links.is_empty() {
+        true => writeln!(out, "]"),
+        false => Ok(()),
     }
 }
 

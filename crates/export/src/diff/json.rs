@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::compare::{Change, Design, Gate, Noise, ProfileDiff, SideSummary, Work};
+use rprof_profile::compare::{
+    Change, Design, Gate, Noise, Outcome, ProfileDiff, Scope, SideSummary, Work,
+};
 use serde::Serialize;
 
 use super::cautions;
@@ -116,7 +118,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     let name = |index: usize| words::full_name(&diff.functions[index]);
     let document = Document {
         version: 1,
-        verdict: words::outcome_key(diff.outcome),
+        verdict: outcome_key(diff.outcome),
         gate: match diff.gate() {
             Gate::Passed => "passed",
             Gate::Regressed => "regressed",
@@ -134,7 +136,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         },
         threshold: diff.threshold,
         wanted: diff.wanted,
-        scope: words::scope_key(diff.rules.scope),
+        scope: scope_key(diff.rules.scope),
         design: match diff.design {
             Design::Independent => "independent",
             Design::Paired => "paired",
@@ -211,5 +213,30 @@ fn change(change: &Change) -> JsonChange {
         runs_needed: change.runs_needed,
         samples: change.samples,
         verdict: words::key(change.verdict),
+    }
+}
+
+/// Returns the key of a gate's scope, which is also its command-line name.
+fn scope_key(scope: Scope) -> &'static str {
+    match scope {
+        Scope::All => "all",
+        Scope::Program => "total",
+        Scope::Own => "self",
+        Scope::Inclusive => "inclusive",
+    }
+}
+
+fn outcome_key(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Same => "same",
+        Outcome::Regressed => "regressed",
+        Outcome::Improved => "improved",
+        Outcome::Mixed => "mixed",
+        Outcome::Uniform => "uniform",
+        Outcome::Suspected => "suspected",
+        Outcome::Moved => "moved",
+        Outcome::BelowThreshold => "below_threshold",
+        Outcome::Unchanged => "unchanged",
+        Outcome::Inconclusive => "inconclusive",
     }
 }

@@ -2,8 +2,7 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
-    Change, FunctionDiff, MORE_SAMPLES, Noise, Outcome, ProfileDiff, Scope, SideSummary, Verdict,
-    Work,
+    Change, FunctionDiff, MORE_SAMPLES, Noise, Outcome, ProfileDiff, SideSummary, Verdict, Work,
 };
 
 use super::amount::{amount, change, interval, limit, noun, percent, points};
@@ -26,7 +25,7 @@ pub(super) fn full_name(row: &FunctionDiff) -> String {
     }
 }
 
-/// Returns the JSON key of a verdict.
+/// Returns the key of a verdict in JSON and CSV.
 pub fn key(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Regressed => "regressed",
@@ -43,32 +42,6 @@ pub fn key(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the JSON key of a gate's scope, which is also its command-line name.
-pub fn scope_key(scope: Scope) -> &'static str {
-    match scope {
-        Scope::All => "all",
-        Scope::Program => "total",
-        Scope::Own => "self",
-        Scope::Inclusive => "inclusive",
-    }
-}
-
-/// Returns the JSON key of an outcome.
-pub fn outcome_key(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Same => "same",
-        Outcome::Regressed => "regressed",
-        Outcome::Improved => "improved",
-        Outcome::Mixed => "mixed",
-        Outcome::Uniform => "uniform",
-        Outcome::Suspected => "suspected",
-        Outcome::Moved => "moved",
-        Outcome::BelowThreshold => "below_threshold",
-        Outcome::Unchanged => "unchanged",
-        Outcome::Inconclusive => "inconclusive",
-    }
-}
-
 /// Returns "less" for uncountable amounts (CPU time, memory), "fewer" for countable ones (cycles).
 fn less(diff: &ProfileDiff) -> &'static str {
     match (&diff.unit, diff.work) {
@@ -82,88 +55,38 @@ pub fn headline(diff: &ProfileDiff) -> String {
     if let Some(text) = memory::headline(diff, name) {
         return text;
     }
-    let what = noun(diff);
-    let of = |verdict| {
-        let mut rows: Vec<_> = (diff.functions.iter())
-            .filter(|row| row.own.verdict == verdict)
-            .collect();
-        rows.sort_by(|a, b| (b.own.difference().abs()).total_cmp(&a.own.difference().abs()));
-        rows
-    };
-    let list = |verdict, more: &str| {
-        let rows = of(verdict);
-        let Some(first) = rows.first() else {
-            return match cause(diff, verdict) {
-                Some(row) => format!(
-                    "no single function is certain to {} {what}, but {}",
-                    plural(more),
-                    with_callees(diff, row)
-                ),
-                None => format!("the program {more} {what}, but no single function certainly does"),
-            };
-        };
-        let most = format!("{}: {}", name(first), amounts(diff, &first.own));
-        match rows.len() {
-            1 => format!("one function {more} {what}, {most}"),
-            n => format!("{n} functions {} {what}, most of all {most}", plural(more)),
-        }
-    };
+    let fewer = || format!("takes {}", less(diff));
     match diff.outcome {
         Outcome::Same => "SAME: every amount is equal on both sides".into(),
-        Outcome::Regressed => format!("REGRESSED: {}", list(Verdict::Regressed, "takes more")),
-        Outcome::Improved => format!(
-            "IMPROVED: {}",
-            list(Verdict::Improved, &format!("takes {}", less(diff)))
+        Outcome::Regressed => format!(
+            "REGRESSED: {}",
+            changed(diff, Verdict::Regressed, "takes more")
         ),
+        Outcome::Improved => format!("IMPROVED: {}", changed(diff, Verdict::Improved, &fewer())),
         Outcome::Mixed => format!(
             "REGRESSED AND IMPROVED: {}; {}",
-            list(Verdict::Regressed, "takes more"),
-            list(Verdict::Improved, &format!("takes {}", less(diff)))
+            changed(diff, Verdict::Regressed, "takes more"),
+            changed(diff, Verdict::Improved, &fewer())
         ),
         Outcome::Uniform => {
             let relative = diff.whole.relative().unwrap_or(0.0);
-            let more = if relative > 0.0 { "more" } else { less(diff) };
             format!(
-                "EVERYTHING takes {more} {what} ({}), and no function stands out: a different \
-                 machine, CPU frequency or load has this effect",
+                "EVERYTHING takes {} {} ({}), and no function stands out: a different machine, CPU \
+                 frequency or load has this effect",
+                more_or_less(diff, relative),
+                noun(diff),
                 percent(relative)
             )
         }
-        Outcome::Suspected => match of(Verdict::Suspected).first() {
-            Some(first) => format!(
-                "SUSPECTED: {} takes {} {what}: {} → {}, {}{}",
-                name(first),
-                if first.own.difference() > 0.0 {
-                    "more"
-                } else {
-                    less(diff)
-                },
-                amount(diff, first.own.old),
-                amount(diff, first.own.new),
-                change(&first.own),
-                why_suspected(diff),
-            ),
-            None => match cause(diff, Verdict::Suspected) {
-                Some(row) => format!(
-                    "SUSPECTED: another amount of {what}, {}{}",
-                    with_callees(diff, row),
-                    why_suspected(diff)
-                ),
-                None => format!(
-                    "SUSPECTED: the program takes another amount of {what}{}",
-                    why_suspected(diff)
-                ),
-            },
-        },
+        Outcome::Suspected => format!("SUSPECTED: {}{}", suspect(diff), why_suspected(diff)),
         Outcome::Moved => {
-            let rows = of(Verdict::Moved);
-            let first = rows
-                .first()
-                .copied()
-                .or_else(|| cause(diff, Verdict::Moved));
-            let first = first.map(name).unwrap_or_default();
+            let rows = rows_of(diff, Verdict::Moved);
+            let first = rows.first().copied();
+            let first = first.or_else(|| cause(diff, Verdict::Moved));
             format!(
-                "MOVED: {what} moved between functions with the same callers (most of all {first})"
+                "MOVED: {} moved between functions with the same callers (most of all {})",
+                noun(diff),
+                first.map(name).unwrap_or_default()
             )
         }
         Outcome::BelowThreshold => {
@@ -174,23 +97,81 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 program_takes(diff)
             )
         }
-        Outcome::Unchanged => {
-            let unsure = diff.functions.iter();
-            let unsure = unsure.filter(|row| row.own.verdict == Verdict::Inconclusive);
-            let functions = match unsure.count() {
-                0 => String::new(),
-                1 => "; one function is inconclusive".into(),
-                n => format!("; {n} functions are inconclusive"),
-            };
-            format!(
-                "UNCHANGED: no change of {} or more{functions}",
-                match diff.work {
-                    Work::Share => limit(diff.threshold),
-                    _ => format!("the program of {}", limit(diff.threshold)),
-                }
-            )
-        }
+        Outcome::Unchanged => unchanged(diff),
         Outcome::Inconclusive => inconclusive(diff),
+    }
+}
+
+/// Returns the functions with a verdict on their own amount, largest change first.
+fn rows_of(diff: &ProfileDiff, verdict: Verdict) -> Vec<&FunctionDiff> {
+    let rows = diff.functions.iter();
+    let mut rows: Vec<_> = rows.filter(|row| row.own.verdict == verdict).collect();
+    rows.sort_by(|a, b| (b.own.difference().abs()).total_cmp(&a.own.difference().abs()));
+    rows
+}
+
+/// Returns the functions with a certain change as a clause. `more`: the verb for one of them, as in
+/// `takes more`.
+fn changed(diff: &ProfileDiff, verdict: Verdict, more: &str) -> String {
+    let what = noun(diff);
+    let rows = rows_of(diff, verdict);
+    let Some(first) = rows.first() else {
+        return match cause(diff, verdict) {
+            Some(row) => format!(
+                "no single function is certain to {} {what}, but {}",
+                plural(more),
+                with_callees(diff, row)
+            ),
+            None => format!("the program {more} {what}, but no single function certainly does"),
+        };
+    };
+    let most = format!("{}: {}", name(first), amounts(diff, &first.own));
+    match rows.len() {
+        1 => format!("one function {more} {what}, {most}"),
+        n => format!("{n} functions {} {what}, most of all {most}", plural(more)),
+    }
+}
+
+/// Returns the largest uncertain change as a clause.
+fn suspect(diff: &ProfileDiff) -> String {
+    let what = noun(diff);
+    let rows = rows_of(diff, Verdict::Suspected);
+    if let Some(first) = rows.first() {
+        return format!(
+            "{} takes {} {what}: {} → {}, {}",
+            name(first),
+            more_or_less(diff, first.own.difference()),
+            amount(diff, first.own.old),
+            amount(diff, first.own.new),
+            change(&first.own),
+        );
+    }
+    match cause(diff, Verdict::Suspected) {
+        Some(row) => format!("another amount of {what}, {}", with_callees(diff, row)),
+        None => format!("the program takes another amount of {what}"),
+    }
+}
+
+/// Returns "more" for a rise, and the opposite that fits the unit for a fall.
+fn more_or_less(diff: &ProfileDiff, change: f64) -> &'static str {
+    match change > 0.0 {
+        true => "more",
+        false => less(diff),
+    }
+}
+
+fn unchanged(diff: &ProfileDiff) -> String {
+    let unsure = diff.functions.iter();
+    let unsure = unsure.filter(|row| row.own.verdict == Verdict::Inconclusive);
+    let functions = match unsure.count() {
+        0 => String::new(),
+        1 => "; one function is inconclusive".into(),
+        n => format!("; {n} functions are inconclusive"),
+    };
+    let limit = limit(diff.threshold);
+    match diff.work {
+        Work::Share => format!("UNCHANGED: no change of {limit} or more{functions}"),
+        _ => format!("UNCHANGED: no change of the program of {limit} or more{functions}"),
     }
 }
 

@@ -16,7 +16,7 @@ use rprof_perf_event::Limits;
 use rprof_recorder::{
     Embedding, Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary,
 };
-use rprof_sampler::{Session, SessionBuilder, SessionError};
+use rprof_sampler::{Degradation, Session, SessionBuilder, SessionError};
 
 use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
@@ -358,31 +358,22 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
     let is_stream = matches!(job.to.output, Output::Stream(_));
-    let command_line = (std::env::args_os())
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
+    let is_stdout = job.to.is_stdout;
     let mut options = RecordOptions {
-        compression: job.to.compression,
-        rotation: job.to.rotation,
-        max_bytes: job.to.max_bytes,
-        embedding: job.to.embedding,
-        counted: match job.to.counts {
-            true => Some(crate::commands::stat::default_events()?),
-            false => None,
-        },
         unwind: job.unwinds,
         memory: job.memory,
         allocations: job.preload.as_ref().map(|preload| preload.mean),
         notify: Some(signals.waker().context("cannot make a socket")?),
-        ..RecordOptions::new(job.to.output, command_line)
+        ..output_options(job.to)?
     };
     options.least_wait = job.least_wait.unwrap_or(options.least_wait);
     options.switch_budget = job.switch_budget.unwrap_or(options.switch_budget);
     let started = match job.command.split_first() {
         None => Recording::attach(job.builder, options),
         Some((program, args)) => {
-            let mut launcher =
-                (Launcher::new(program).args(args)).stdout_to_stderr(job.to.is_stdout);
+            let mut launcher = Launcher::new(program)
+                .args(args)
+                .stdout_to_stderr(is_stdout);
             for (variable, value) in job.runtimes.iter().flat_map(Runtimes::variables) {
                 launcher = launcher.env(variable, value);
             }
@@ -401,17 +392,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         None => failed_start(error),
     })?;
     if !job.quiet {
-        for step in remedies::worth_saying(recording.degradations(), job.verbose) {
-            say(remedies::of_step(step));
-        }
-        job.remarks.iter().for_each(say);
-        if Procfs::default().is_of_other_pid_namespace() {
-            say(
-                "/proc belongs to another PID namespace: memory and mappings of these processes \
-                 cannot be read, and JIT code is not followed; mount it here (`unshare \
-                 --mount-proc`, `mount -t proc proc /proc`)",
-            );
-        }
+        say_limits(recording.degradations(), &job.remarks, job.verbose);
         job.runtimes.iter().for_each(Runtimes::say_what_is_set);
         job.runtimes.iter().for_each(Runtimes::say_what_is_too_late);
     }
@@ -435,14 +416,16 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         // The command still runs, so its processes do too.
         summary.left_running.clear();
     }
-    if let (Ok(summary), true) = (&summary, job.verbose) {
-        crate::recording::verbose::describe_end(summary);
-    }
-    if let (Ok(summary), Some(runtimes), false) = (&summary, &job.runtimes, job.quiet) {
-        runtimes.say_what_was_written(summary);
-    }
-    if let (Ok(summary), true) = (&summary, job.prints_summary) {
-        print_summary(summary, job.command.first().map(OsString::as_os_str));
+    if let Ok(summary) = &summary {
+        if job.verbose {
+            crate::recording::verbose::describe_end(summary);
+        }
+        if let (Some(runtimes), false) = (&job.runtimes, job.quiet) {
+            runtimes.say_what_was_written(summary);
+        }
+        if job.prints_summary {
+            print_summary(summary, job.command.first().map(OsString::as_os_str));
+        }
     }
     let is_interrupted = matches!(end, StopReason::Signal(_));
     let status = match end {
@@ -462,18 +445,45 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         terminal.restore();
     }
     let status = status.map_or(0, exit_status);
-    match summary {
+    let summary = match summary {
         // Closed by the reader: no failure.
-        Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
-            status,
-            is_interrupted,
-            summary: Ok(Summary::default()),
-        }),
-        summary => Ok(Recorded {
-            status,
-            is_interrupted,
-            summary,
-        }),
+        Err(error) if is_stream && is_broken_pipe(&error) => Ok(Summary::default()),
+        summary => summary,
+    };
+    Ok(Recorded {
+        status,
+        is_interrupted,
+        summary,
+    })
+}
+
+fn output_options(to: Destination) -> Result<RecordOptions, Failure> {
+    let command_line = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    Ok(RecordOptions {
+        compression: to.compression,
+        rotation: to.rotation,
+        max_bytes: to.max_bytes,
+        embedding: to.embedding,
+        counted: match to.counts {
+            true => Some(crate::commands::stat::default_events()?),
+            false => None,
+        },
+        ..RecordOptions::new(to.output, command_line.collect())
+    })
+}
+
+/// Prints limits of the recording that begins.
+fn say_limits(steps: &[Degradation], remarks: &[String], verbose: bool) {
+    for step in remedies::worth_saying(steps, verbose) {
+        say(remedies::of_step(step));
+    }
+    remarks.iter().for_each(say);
+    if Procfs::default().is_of_other_pid_namespace() {
+        say(
+            "/proc belongs to another PID namespace: memory and mappings of these processes cannot \
+             be read, and JIT code is not followed; mount it here (`unshare --mount-proc`, `mount \
+             -t proc proc /proc`)",
+        );
     }
 }
 
