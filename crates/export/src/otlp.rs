@@ -11,12 +11,12 @@
 //! period, as OpenTelemetry's own profiler does. So does every event if the options weigh each
 //! sample as 1. All other events have sums of weights.
 
+use std::hash::Hash;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use rprof_profile::intern::Lists;
+use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{ObjectKind, Profile, RequestIds, WeighBy, WeightUnit};
-use rustc_hash::FxHashMap;
 
 use crate::frame_lists::FrameLists;
 use crate::frame_ranks::FrameRanks;
@@ -121,42 +121,22 @@ impl PartEncoder for Encoder<'_> {
 struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
-    attributes: Numbered<(i64, LabelValue)>,
+    attributes: Values<(i64, LabelValue)>,
     /// Links to spans.
-    links: Numbered<RequestIds>,
+    links: Values<RequestIds>,
     /// Location ids of each stack, leaf first. The empty stack (entry 0) is not stored.
     stacks: Lists<i64>,
 }
 
-/// Deduplicated values, numbered from 1 in order of insertion. 0 is the empty value.
-struct Numbered<T> {
-    numbers: FxHashMap<T, i64>,
-    values: Vec<T>,
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
-    fn new() -> Numbered<T> {
-        Numbered {
-            numbers: FxHashMap::default(),
-            values: Vec::new(),
-        }
-    }
-
-    fn number(&mut self, value: T) -> i64 {
-        if let Some(number) = self.numbers.get(&value) {
-            return *number;
-        }
-        self.values.push(value.clone());
-        let number = self.values.len() as i64;
-        self.numbers.insert(value, number);
-        number
-    }
+/// Interns a value, and returns its index in a table whose entry 0 is the empty value.
+fn index_of<T: Eq + Hash>(values: &mut Values<T>, value: T) -> i64 {
+    i64::from(values.intern(value)) + 1
 }
 
 impl Dictionary<'_> {
     fn attribute(&mut self, key: &str, value: LabelValue) -> i64 {
         let key = self.strings.index(key);
-        self.attributes.number((key, value))
+        index_of(&mut self.attributes, (key, value))
     }
 
     fn stack(&mut self, ids: &[i64]) -> i64 {
@@ -181,8 +161,8 @@ impl Encoder<'_> {
         let mut dictionary = Dictionary {
             profile: self.profile,
             strings: Strings::new(),
-            attributes: Numbered::new(),
-            links: Numbered::new(),
+            attributes: Values::default(),
+            links: Values::default(),
             stacks: Lists::default(),
         };
         let mut scope = Vec::new();
@@ -280,7 +260,7 @@ impl Encoder<'_> {
                 let mut bytes = Vec::new();
                 packed_signed(2, &numbers.collect::<Vec<_>>(), &mut bytes);
                 if let Some(ids) = link {
-                    signed(3, dictionary.links.number(ids), &mut bytes);
+                    signed(3, index_of(&mut dictionary.links, ids), &mut bytes);
                 }
                 attributes = Some((row.labels, bytes));
             }
@@ -333,7 +313,7 @@ impl Dictionary<'_> {
             part(1, &message, &mut out);
         }
         // Functions of one name become one.
-        let mut functions = Numbered::new();
+        let mut functions = Values::default();
         let numbers: Vec<i64> = (tables.functions.iter())
             .map(|row| {
                 let name = match names.own_function(row.id) {
@@ -345,7 +325,7 @@ impl Dictionary<'_> {
                     let path = CleanName::new(&profile.files[file.0 as usize]);
                     self.strings.index(&path)
                 });
-                functions.number((name, file, i64::from(row.start_line)))
+                index_of(&mut functions, (name, file, i64::from(row.start_line)))
             })
             .collect();
         part(2, &[], &mut out);
@@ -374,7 +354,7 @@ impl Dictionary<'_> {
             part(2, &message, &mut out);
         }
         part(3, &[], &mut out);
-        for (name, file, start_line) in &functions.values {
+        for (name, file, start_line) in functions.as_slice() {
             let mut message = Vec::new();
             signed(1, *name, &mut message);
             signed(3, *file, &mut message);
@@ -382,14 +362,14 @@ impl Dictionary<'_> {
             part(3, &message, &mut out);
         }
         part(4, &[], &mut out);
-        for ids in &self.links.values {
+        for ids in self.links.as_slice() {
             let mut message = Vec::new();
             part(1, &ids.trace, &mut message);
             part(2, &ids.span, &mut message);
             part(4, &message, &mut out);
         }
         part(6, &[], &mut out);
-        for (key, value) in &self.attributes.values {
+        for (key, value) in self.attributes.as_slice() {
             let mut message = Vec::new();
             signed(1, *key, &mut message);
             part(2, &any_value(value), &mut message);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rprof_profile::intern::Values;
 use rprof_profile::waits::reasons::WAITING_FOR_CPU;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, FrameListId, FunctionId, Language, ObjectId, ObjectKind, Profile,
@@ -18,67 +19,41 @@ const LIBRARY: u32 = 1;
 
 pub(super) struct Tables<'p> {
     profile: &'p Profile,
-    strings: Numbered<String>,
-    sources: Numbered<u32>,
-    libraries: Numbered<ObjectId>,
-    functions: Numbered<FunctionId>,
+    strings: Values<String>,
+    sources: Values<u32>,
+    libraries: Values<ObjectId>,
+    functions: Values<FunctionId>,
     /// Source file and first line of each function, if a frame has them.
     places: Vec<(Option<u32>, Option<u32>)>,
-    frames: Numbered<FrameId>,
+    frames: Values<FrameId>,
     /// Library and function of each symbol.
-    symbols: Numbered<(u32, FunctionId)>,
+    symbols: Values<(u32, FunctionId)>,
     /// Lowest frame address of each symbol.
     starts: Vec<u64>,
     /// Symbol by library and address.
     symbol_at: FxHashMap<(u32, u64), u32>,
     /// Caller stack and frame of each stack.
-    stacks: Numbered<(Option<u32>, u32)>,
+    stacks: Values<(Option<u32>, u32)>,
     /// Stack index of each known list of callers; `None` for the empty list.
     callers: FxHashMap<FrameListId, Option<u32>>,
     /// Stack index by profile entry; the inner `None` is a stack without frames.
     known: Vec<Option<Option<u32>>>,
 }
 
-/// Deduplicated values, numbered in order of insertion.
-struct Numbered<T> {
-    numbers: FxHashMap<T, u32>,
-    values: Vec<T>,
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
-    fn new() -> Numbered<T> {
-        Numbered {
-            numbers: FxHashMap::default(),
-            values: Vec::new(),
-        }
-    }
-
-    fn number(&mut self, value: T) -> (u32, bool) {
-        let next = self.values.len() as u32;
-        match self.numbers.entry(value) {
-            std::collections::hash_map::Entry::Occupied(known) => (*known.get(), false),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                self.values.push(new.key().clone());
-                (*new.insert(next), true)
-            }
-        }
-    }
-}
-
 impl<'p> Tables<'p> {
     pub(super) fn new(profile: &'p Profile) -> Tables<'p> {
         Tables {
             profile,
-            strings: Numbered::new(),
-            sources: Numbered::new(),
-            libraries: Numbered::new(),
-            functions: Numbered::new(),
+            strings: Values::default(),
+            sources: Values::default(),
+            libraries: Values::default(),
+            functions: Values::default(),
             places: Vec::new(),
-            frames: Numbered::new(),
-            symbols: Numbered::new(),
+            frames: Values::default(),
+            symbols: Values::default(),
             starts: Vec::new(),
             symbol_at: FxHashMap::default(),
-            stacks: Numbered::new(),
+            stacks: Values::default(),
             callers: FxHashMap::default(),
             known: vec![None; profile.aggregated.len()],
         }
@@ -112,22 +87,23 @@ impl<'p> Tables<'p> {
         let profile = self.profile;
         for frame in profile.list(list) {
             let frame = self.frame(frame);
-            stack = Some(self.stacks.number((stack, frame)).0);
+            stack = Some(self.stacks.intern((stack, frame)));
         }
         stack
     }
 
     fn frame(&mut self, id: FrameId) -> u32 {
-        let (number, is_new) = self.frames.number(id);
-        if is_new {
+        let next = self.frames.as_slice().len();
+        let number = self.frames.intern(id);
+        if number as usize == next {
             let frame = self.profile.frame(id);
-            let (function, is_new) = self.functions.number(frame.function);
-            if is_new {
+            let function = self.functions.intern(frame.function);
+            if function as usize == self.places.len() {
                 let place = self.place_of_source(frame.function);
                 self.places.push(place);
                 self.library(self.profile.function(frame.function).object);
             }
-            let source = frame.line.map(|line| self.sources.number(line.file.0).0);
+            let source = frame.line.map(|line| self.sources.intern(line.file.0));
             if let Some((known, line)) = self.places.get_mut(function as usize) {
                 *known = known.or(source);
                 *line = line.or((frame.start_line > 0).then_some(frame.start_line));
@@ -142,14 +118,14 @@ impl<'p> Tables<'p> {
         let source = self.profile.function(function).source.as_deref();
         let file = source.and_then(|source| source.file);
         (
-            file.map(|file| self.sources.number(file.0).0),
+            file.map(|file| self.sources.intern(file.0)),
             source.map(|source| source.line).filter(|line| *line > 0),
         )
     }
 
     fn library(&mut self, object: ObjectId) -> Option<u32> {
         let is_file = self.profile.object(object).kind == ObjectKind::File;
-        is_file.then(|| self.libraries.number(object).0)
+        is_file.then(|| self.libraries.intern(object))
     }
 
     fn symbol(&mut self, frame: &Frame) {
@@ -160,8 +136,8 @@ impl<'p> Tables<'p> {
         if frame.inline_depth > 0 {
             return;
         }
-        let (symbol, is_new) = self.symbols.number((library, frame.function));
-        if is_new {
+        let symbol = self.symbols.intern((library, frame.function));
+        if symbol as usize == self.starts.len() {
             self.starts.push(address);
         }
         if let Some(start) = self.starts.get_mut(symbol as usize) {
@@ -172,7 +148,7 @@ impl<'p> Tables<'p> {
 
     pub(super) fn libraries(&self) -> Vec<Value> {
         let names = CleanNames::new(self.profile);
-        (self.libraries.values.iter())
+        (self.libraries.as_slice().iter())
             .map(|id| {
                 let (path, name) = (names.object(*id), names.object_base(*id));
                 let build_id = self.profile.object(*id).build_id.as_ref();
@@ -188,7 +164,7 @@ impl<'p> Tables<'p> {
     }
 
     pub(super) fn string(&mut self, text: &str) -> u32 {
-        self.strings.number(text.to_owned()).0
+        self.strings.intern(text.to_owned())
     }
 
     /// Writes all tables. Callers must not add stacks afterwards.
@@ -196,38 +172,36 @@ impl<'p> Tables<'p> {
         json.begin()?;
         let profile = self.profile;
         let names = CleanNames::new(profile);
-        let functions = std::mem::take(&mut self.functions.values);
+        let strings = &mut self.strings;
+        let functions = self.functions.as_slice();
         let function_names: Vec<u32> = (functions.iter())
             .map(|id| {
-                let text = match names.own_function(*id) {
+                strings.intern(match names.own_function(*id) {
                     Some(name) => name.into_owned(),
                     None => unnamed(profile, profile.function(*id).object),
-                };
-                self.string(&text)
+                })
             })
             .collect();
-        let libraries = std::mem::take(&mut self.libraries.values);
+        let libraries = self.libraries.as_slice();
         let library_names: Vec<u32> = (libraries.iter())
-            .map(|id| self.string(&names.object_base(*id)))
+            .map(|id| strings.intern(names.object_base(*id).into_owned()))
             .collect();
-        let sources = std::mem::take(&mut self.sources.values);
+        let sources = self.sources.as_slice();
         let source_names: Vec<u32> = (sources.iter())
-            .map(|file| self.string(&CleanName::new(&profile.files[*file as usize])))
+            .map(|file| strings.intern(CleanName::new(&profile.files[*file as usize]).into_owned()))
             .collect();
-        let symbols = std::mem::take(&mut self.symbols.values);
+        let symbols = self.symbols.as_slice();
         let symbol_names: Vec<u32> = (symbols.iter())
-            .map(|(_, function)| self.functions.numbers.get(function))
-            .map(|number| number.map_or(0, |number| function_names[*number as usize]))
+            .map(|(_, function)| self.functions.find(function))
+            .map(|number| number.map_or(0, |number| function_names[number as usize]))
             .collect();
 
         json.key("stackTable")?;
         json.begin()?;
-        json.column("frame", self.stacks.values.iter().map(|(_, frame)| frame))?;
-        json.column(
-            "prefix",
-            self.stacks.values.iter().map(|(prefix, _)| prefix),
-        )?;
-        json.value("length", &self.stacks.values.len())?;
+        let stacks = self.stacks.as_slice();
+        json.column("frame", stacks.iter().map(|(_, frame)| frame))?;
+        json.column("prefix", stacks.iter().map(|(prefix, _)| prefix))?;
+        json.value("length", &stacks.len())?;
         json.end()?;
 
         self.write_frames(json)?;
@@ -244,8 +218,8 @@ impl<'p> Tables<'p> {
         json.column("relevantForJS", std::iter::repeat_n(false, count))?;
         let resources = functions.iter().map(|id| {
             let object = profile.function(*id).object;
-            let library = self.libraries.numbers.get(&object);
-            library.map_or(-1, |number| i64::from(*number))
+            let library = self.libraries.find(&object);
+            library.map_or(-1, i64::from)
         });
         json.column("resource", resources)?;
         json.column("source", self.places.iter().map(|(source, _)| source))?;
@@ -284,15 +258,16 @@ impl<'p> Tables<'p> {
         json.value("length", &sources.len())?;
         json.end()?;
 
-        json.column("stringArray", &self.strings.values)?;
+        json.column("stringArray", self.strings.as_slice())?;
         json.end()
     }
 
     fn write_frames(&self, json: &mut Json<'_>) -> io::Result<()> {
-        let frames = || self.frames.values.iter().map(|id| self.profile.frame(*id));
-        let count = self.frames.values.len();
+        let ids = self.frames.as_slice();
+        let frames = || ids.iter().map(|id| self.profile.frame(*id));
+        let count = ids.len();
         let object = |frame: &Frame| self.profile.function(frame.function).object;
-        let library = |frame: &Frame| self.libraries.numbers.get(&object(frame)).copied();
+        let library = |frame: &Frame| self.libraries.find(&object(frame));
         json.key("frameTable")?;
         json.begin()?;
         let addresses = frames().map(|frame| match (library(&frame), address_of(&frame)) {
@@ -313,7 +288,7 @@ impl<'p> Tables<'p> {
         });
         json.column("category", categories)?;
         json.column("subcategory", std::iter::repeat_n(0, count))?;
-        let functions = frames().map(|frame| self.functions.numbers.get(&frame.function).copied());
+        let functions = frames().map(|frame| self.functions.find(&frame.function));
         json.column("func", functions)?;
         let symbols = frames().map(|frame| {
             let place = (library(&frame)?, address_of(&frame)?);
