@@ -10,7 +10,7 @@ use rprof_export::{FORMATS, ReportOptions, RowOptions, TreeOptions, folded, verd
 use rprof_perfdata::PerfData;
 use rprof_profile::views::call_tree::Growth;
 use rprof_profile::{Keys, Profile, WeighBy};
-use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
+use rprof_script::{self as script, FieldList, OutputField, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
 /// Kernel symbols, independent of the fuzzing machine.
@@ -68,7 +68,7 @@ pub(crate) fn run(data: &[u8]) {
     };
     sums(&analyse(&read, &symbolizer, &by_latency));
     let all: u64 = profile.events.iter().map(|e| e.samples).sum();
-    for options in [script::Options::default(), everything(&read)] {
+    for options in [script::ScriptOptions::default(), everything(&read)] {
         let script = Script::new(&read, &options).expect("fields that there are");
         let samples = Samples::read_with(&read, &symbolizer, &analysis.filter, &script.details());
         safe("script", |out| {
@@ -79,8 +79,8 @@ pub(crate) fn run(data: &[u8]) {
 }
 
 /// Selects every sample field that the recording can have, and every record.
-fn everything(read: &PerfData) -> script::Options {
-    let mut options = script::Options {
+fn everything(read: &PerfData) -> script::ScriptOptions {
+    let mut options = script::ScriptOptions {
         nanoseconds: true,
         side: SideRecords {
             lost: true,
@@ -94,9 +94,9 @@ fn everything(read: &PerfData) -> script::Options {
             cgroup: true,
             text_poke: true,
         },
-        ..script::Options::default()
+        ..script::ScriptOptions::default()
     };
-    for name in Field::names() {
+    for name in OutputField::names() {
         let before = options.fields.clone();
         let list = FieldList::parse(&format!("+{name}")).expect("a field");
         options.fields.apply(&list);

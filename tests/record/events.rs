@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rprof_events::{Event, Rate};
+use rprof_events::{Event, SamplingRate};
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
 use crate::support::{Here, Run, c, needs};
@@ -199,19 +199,19 @@ fn compare(here: &Here, text: &str) {
 fn fields(event: &Event) -> Fields {
     let rate = match (event.rate(), event.default_period()) {
         (Some(rate), _) => rate,
-        (None, Some(period)) => Rate::Period(period),
-        (None, None) => Rate::Frequency(4000),
+        (None, Some(period)) => SamplingRate::Period(period),
+        (None, None) => SamplingRate::Frequency(4000),
     };
     let mut attr = Attr {
         flags: AttrFlags::INHERIT,
         ..Attr::default()
     };
     match rate {
-        Rate::Frequency(hertz) => {
+        SamplingRate::Frequency(hertz) => {
             attr.flags |= AttrFlags::FREQ;
             attr.period_or_freq = hertz;
         }
-        Rate::Period(period) => attr.period_or_freq = period,
+        SamplingRate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
     let has = |flag| u64::from(attr.flags.contains(flag));

@@ -16,16 +16,17 @@ use std::time::{Duration, Instant};
 use rprof_fleet_table::Window;
 use rprof_output::Folder;
 use rprof_push::Label;
+use rprof_recorder::RecordError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 use sd_notify::NotifyState;
 
 use crate::analyst::{Analyst, EndedWindow};
-use crate::budget::{Budget, Meter, Relief, Step, Usage};
+use crate::budget::{Budget, BudgetStep, Meter, Relief, Usage};
 use crate::config::Config;
-use crate::destination::Destination;
+use crate::destination::WindowDestination;
 use crate::error::{AgentError, failed};
-use crate::live::Live;
+use crate::live::MachineRecording;
 pub use crate::log::Log;
 use crate::schedule::{OpenWindow, is_sampled, send_delay, unix_micros};
 use crate::spool::{Spool, bytes_below, free_percent};
@@ -68,7 +69,7 @@ pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentE
             path: "the configuration".into(),
             message: format!("to `{}`: {message}", to.name()),
         };
-        let destination = Destination::new(to).map_err(wrong)?;
+        let destination = WindowDestination::new(to).map_err(wrong)?;
         let path = folder.join(to.name());
         let queue = Spool::open(&path, destination.sends_once()).map_err(failed("open", &path))?;
         if queue.untold() > 0 {
@@ -180,27 +181,14 @@ impl Agent {
         let mut meter = Meter::begin();
         // The first window also reads running processes and their symbols. Its cost does not count.
         let mut is_warming_up = true;
-        let mut reported_failure = false;
+        let mut has_failed_before = false;
         loop {
             let window = OpenWindow::begin(length);
             let is_sampled = is_sampled(&self.host, window.start, self.config.sample.hosts);
             if is_sampled && live.is_none() {
-                match Live::begin(self.budget.rate(), memory, &self.watch) {
-                    Ok(begun) => {
-                        if is_first {
-                            for step in begun.degradations() {
-                                self.log.say(&step.to_string());
-                            }
-                        }
-                        (live, reported_failure) = (Some(begun), false);
-                    }
+                match MachineRecording::begin(self.budget.rate(), memory, &self.watch) {
                     Err(error) if is_first => return Err(error.into()),
-                    Err(error) => {
-                        if !std::mem::replace(&mut reported_failure, true) {
-                            self.log
-                                .say(&format!("cannot record; trying again each window: {error}"));
-                        }
-                    }
+                    begun => live = self.begun(begun, is_first, &mut has_failed_before),
                 }
             }
             if !is_sampled && live.take().is_some() {
@@ -228,11 +216,11 @@ impl Agent {
             let elapsed = window.elapsed();
             let rate = self.budget.rate();
             let has_failed = live.as_ref().is_some_and(|live| !live.is_alive());
-            let usage = meter.lap(elapsed, live.as_ref().map_or(0, Live::bytes));
+            let usage = meter.lap(elapsed, live.as_ref().map_or(0, MachineRecording::bytes));
             let step = self.judge(usage, &mut is_warming_up, &analyst);
             // A new rate needs a new recording.
             let records = match is_over || has_failed || step.is_some() {
-                false => live.as_ref().map(Live::end_window),
+                false => live.as_ref().map(MachineRecording::end_window),
                 true => live.take().map(|live| {
                     is_warming_up = true;
                     let (records, ended) = live.finish();
@@ -263,6 +251,40 @@ impl Agent {
         notify(&[NotifyState::Stopping]);
         drop(analyst);
         thread.join().ok();
+        self.finish();
+        Ok(())
+    }
+
+    /// Reports a recording that began or failed. A failure is reported once until a recording
+    /// begins.
+    fn begun(
+        &self,
+        begun: Result<MachineRecording, RecordError>,
+        is_first: bool,
+        has_failed_before: &mut bool,
+    ) -> Option<MachineRecording> {
+        match begun {
+            Ok(live) => {
+                if is_first {
+                    for step in live.degradations() {
+                        self.log.say(&step.to_string());
+                    }
+                }
+                *has_failed_before = false;
+                Some(live)
+            }
+            Err(error) => {
+                if !std::mem::replace(has_failed_before, true) {
+                    self.log
+                        .say(&format!("cannot record; trying again each window: {error}"));
+                }
+                None
+            }
+        }
+    }
+
+    /// Sends what is left, and reports the end.
+    fn finish(&self) {
         let until = Instant::now() + LAST_TRY;
         for uploader in &self.uploaders {
             uploader.finish(until.saturating_duration_since(Instant::now()));
@@ -270,7 +292,6 @@ impl Agent {
         lock_status(&self.status).state = "stopped".to_owned();
         self.write_status();
         self.log.say("stopped");
-        Ok(())
     }
 
     /// Compares the usage of a window with the budget, and logs a change of the rate.
@@ -279,7 +300,7 @@ impl Agent {
         usage: Usage,
         is_warming_up: &mut bool,
         analyst: &SyncSender<Work>,
-    ) -> Option<Step> {
+    ) -> Option<BudgetStep> {
         let mut status = lock_status(&self.status);
         (status.cpu_percent, status.memory_bytes) = (usage.cpu_percent, usage.memory);
         drop(status);
@@ -292,7 +313,7 @@ impl Agent {
         let step = self.budget.judge(usage)?;
         let rate = self.budget.rate();
         self.log.say(&match step {
-            Step::Halved(usage) => format!(
+            BudgetStep::Halved(usage) => format!(
                 "used {:.2} % of a core and {} MiB of memory, two windows in a row over the budget \
                  ({} %, {} MiB): continuing at {rate} Hz",
                 usage.cpu_percent,
@@ -300,14 +321,19 @@ impl Agent {
                 self.config.budget.cpu_percent,
                 self.config.budget.memory_mib,
             ),
-            Step::Raised => format!("ten windows within the budget: continuing at {rate} Hz"),
+            BudgetStep::Raised => format!("ten windows within the budget: continuing at {rate} Hz"),
         });
         Some(step)
     }
 
     /// Waits for the end of a window and notifies the watchdog meanwhile. Returns true if the agent
     /// must stop.
-    fn wait(&self, stop: BorrowedFd<'_>, live: &mut Option<Live>, window: &OpenWindow) -> bool {
+    fn wait(
+        &self,
+        stop: BorrowedFd<'_>,
+        live: &mut Option<MachineRecording>,
+        window: &OpenWindow,
+    ) -> bool {
         loop {
             notify(&[NotifyState::Watchdog]);
             let left = window.end.saturating_duration_since(Instant::now());

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use rprof_analysis::Options;
 use rprof_export::{CleanNames, ExportOptions};
 use rprof_fleet_table::rows::Identity;
-use rprof_fleet_table::{Origin, TableError, Tables, Window, of_profile};
+use rprof_fleet_table::{ProfileOrigin, TableError, Tables, Window, of_profile};
 use rprof_image::{FileReader, FileView, build_id_of};
 use rprof_output::UnnamedFile;
 use rprof_perfdata::PerfData;
 use rprof_profile::{ObjectKind, Profile, Thread, WeighBy, WeightUnit};
-use rprof_push::{Client, Label, Parts, PushError, labels};
+use rprof_push::{Label, Parts, PushClient, PushError, labels};
 use rprof_records::BuildId;
 use rprof_symbols::{Memory, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Relief;
-use crate::config::{Config, Names};
+use crate::config::{Config, WantedNames};
 use crate::identity::{Facts, Pods, identity_of};
-use crate::live::Records;
-use crate::spool::Item;
+use crate::live::WindowRecords;
+use crate::spool::WindowFile;
 
 /// Error in the analysis of a window.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub struct EndedWindow {
     /// Sampling rate, in samples a second.
     pub rate: u32,
     /// Recorded data.
-    pub records: Records,
+    pub records: WindowRecords,
 }
 
 /// Window as a profile, with the workload of each thread.
@@ -63,7 +63,7 @@ pub struct AnalysedWindow {
 
 /// Analyst of windows. Its symbol cache lives across windows.
 pub struct Analyst {
-    names: Names,
+    names: WantedNames,
     memory: u64,
     symbolizer: Symbolizer,
     pods: Pods,
@@ -181,8 +181,8 @@ impl Analyst {
     }
 }
 
-fn symbolizer(names: Names, memory: u64) -> Symbolizer {
-    let has_lines = names == Names::Lines;
+fn symbolizer(names: WantedNames, memory: u64) -> Symbolizer {
+    let has_lines = names == WantedNames::Lines;
     Symbolizer::builder()
         .inlines(has_lines)
         .lines(has_lines)
@@ -261,7 +261,7 @@ impl AnalysedWindow {
     /// [`TableError`].
     pub fn tables(&self) -> Result<Tables, TableError> {
         let identity = |thread: &Thread| self.identity(thread);
-        let origin = Origin {
+        let origin = ProfileOrigin {
             window: Some(self.window),
             host: &self.host,
             rate_hz: self.rate.into(),
@@ -281,10 +281,10 @@ impl AnalysedWindow {
     ///
     /// # Errors
     /// [`TableError`].
-    pub fn files(&self, tables: &mut Tables) -> Result<Vec<Item>, TableError> {
+    pub fn files(&self, tables: &mut Tables) -> Result<Vec<WindowFile>, TableError> {
         let begin = self.window.start.div_euclid(1_000_000);
         let files = tables.files(&self.host, begin)?.into_iter();
-        let item = files.map(|file| Item {
+        let item = files.map(|file| WindowFile {
             name: file.path,
             bytes: file.bytes,
         });
@@ -296,7 +296,11 @@ impl AnalysedWindow {
     ///
     /// # Errors
     /// [`PushError`].
-    pub fn bodies(&mut self, client: &Client, given: &[Label]) -> Result<Vec<Item>, PushError> {
+    pub fn bodies(
+        &mut self,
+        client: &PushClient,
+        given: &[Label],
+    ) -> Result<Vec<WindowFile>, PushError> {
         let all = std::mem::take(&mut self.profile.aggregated);
         let mut of_identities: FxHashMap<Identity, Vec<_>> = FxHashMap::default();
         for entry in &all {
@@ -320,10 +324,10 @@ impl AnalysedWindow {
 
     fn body(
         &self,
-        client: &Client,
+        client: &PushClient,
         given: &[Label],
         identity: &Identity,
-        items: &mut Vec<Item>,
+        items: &mut Vec<WindowFile>,
     ) -> Result<(), PushError> {
         let profile = &self.profile;
         let (target, limits) = (client.target(), client.target().limits());
@@ -366,7 +370,7 @@ impl AnalysedWindow {
         let mut parts = Parts::new(target.encoder(profile, WeighBy::Period, &options), limits);
         while let Some(part) = parts.next_part()? {
             if !part.is_too_large {
-                items.push(Item {
+                items.push(WindowFile {
                     name: format!("{}-{}", self.window.start, items.len()),
                     bytes: client.body(&complete, part.profile),
                 });

@@ -24,7 +24,7 @@ pub struct Usage {
 
 /// Change of the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum BudgetStep {
     /// The rate was halved, because this usage exceeded the budget.
     Halved(Usage),
     /// The rate went up a step.
@@ -83,7 +83,7 @@ impl Budget {
     ///
     /// Memory use counts only if the window's records exceed an eighth of the memory limit, which
     /// is half of their own limit. Otherwise a lower rate would not save memory.
-    pub fn judge(&mut self, usage: Usage) -> Option<Step> {
+    pub fn judge(&mut self, usage: Usage) -> Option<BudgetStep> {
         let is_large = usage.memory > self.memory && usage.records > self.memory / 8;
         if usage.cpu_percent > self.cpu_percent || is_large {
             (self.good, self.bad) = (0, self.bad + 1);
@@ -92,7 +92,7 @@ impl Budget {
             }
             self.bad = 0;
             self.rate = (self.rate / 2).max(1);
-            return Some(Step::Halved(usage));
+            return Some(BudgetStep::Halved(usage));
         }
         (self.good, self.bad) = (self.good + 1, 0);
         if self.good < GOOD || self.rate == self.wanted {
@@ -103,7 +103,7 @@ impl Budget {
         let steps = std::iter::successors(Some(self.wanted), |rate| Some((rate / 2).max(1)));
         let above = steps.take(32).take_while(|rate| *rate > self.rate).last();
         self.rate = above.unwrap_or(self.wanted);
-        Some(Step::Raised)
+        Some(BudgetStep::Raised)
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(budget.judge(BUSY), None);
         assert_eq!(
             (budget.judge(LARGE), budget.rate()),
-            (Some(Step::Halved(LARGE)), 9)
+            (Some(BudgetStep::Halved(LARGE)), 9)
         );
         let rates: Vec<u32> = (0..8)
             .map(|_| {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(budget.rate(), 2);
         let mut raised = Vec::new();
         for window in 1..=40 {
-            if budget.judge(GOOD_ONE) == Some(Step::Raised) {
+            if budget.judge(GOOD_ONE) == Some(BudgetStep::Raised) {
                 raised.push((window, budget.rate()));
             }
         }

@@ -9,13 +9,13 @@ use rprof_perf_event::{Capability, Limits};
 
 use crate::agent::host_name;
 use crate::config::Config;
-use crate::destination::Destination;
+use crate::destination::WindowDestination;
 use crate::identity::{Pods, ProcessFacts, identity_of};
 use crate::live::session;
 
 /// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Subject of the check.
     pub what: String,
     /// State, or the fault with its remedy.
@@ -27,14 +27,14 @@ pub type Workloads = BTreeMap<Identity, usize>;
 
 /// Checks permissions, the spool and the destinations. Opens events and closes them again. Sends no
 /// data: checks the permissions of folders, and whether servers respond.
-pub fn check(config: &Config) -> Vec<Finding> {
-    let mut findings = vec![Finding {
+pub fn check(config: &Config) -> Vec<CheckFinding> {
+    let mut findings = vec![CheckFinding {
         what: "host".to_owned(),
         result: Ok(host_name(config)),
     }];
     let opened = session(config.sample.rate, true).attach();
     let opened = opened.or_else(|_| session(config.sample.rate, false).attach());
-    findings.push(Finding {
+    findings.push(CheckFinding {
         what: "recording".to_owned(),
         result: match opened {
             Ok(session) => Ok(format!("{} CPUs", session.cpus().len())),
@@ -46,13 +46,13 @@ pub fn check(config: &Config) -> Vec<Finding> {
         },
     });
     let folder = &config.spool.folder;
-    findings.push(Finding {
+    findings.push(CheckFinding {
         what: format!("spool {}", folder.display()),
         result: check_spool(config),
     });
     for to in &config.to {
-        let probed = Destination::new(to).and_then(|destination| destination.probe());
-        findings.push(Finding {
+        let probed = WindowDestination::new(to).and_then(|destination| destination.probe());
+        findings.push(CheckFinding {
             what: format!("to {} ({})", to.name(), to.kind.name()),
             result: probed,
         });
@@ -98,7 +98,7 @@ pub fn workloads(config: &Config) -> Workloads {
 }
 
 /// Formats findings and workloads for a terminal. Names have no control characters.
-pub fn text(findings: &[Finding], workloads: &Workloads) -> String {
+pub fn text(findings: &[CheckFinding], workloads: &Workloads) -> String {
     let mut lines: Vec<String> = (findings.iter())
         .map(|finding| {
             let (state, words) = match &finding.result {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rprof_push::{Label, Target};
+use rprof_push::{Label, ServerKind};
 use serde::Deserialize;
 
 use crate::error::{AgentError, failed};
@@ -17,10 +17,10 @@ use crate::identity::Rule;
 pub struct Config {
     /// Sampling rate, windows and share of hosts.
     #[serde(default)]
-    pub sample: Sampling,
+    pub sample: SamplingConfig,
     /// Resource limits of the agent itself.
     #[serde(default)]
-    pub budget: Limits,
+    pub budget: BudgetConfig,
     /// Rules that map processes to services.
     #[serde(default)]
     pub identity: Identities,
@@ -38,7 +38,7 @@ pub struct Config {
 /// Table `[sample]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Sampling {
+pub struct SamplingConfig {
     /// Samples a second of each CPU, 1 to 100. Default: 19.
     pub rate: u32,
     /// Length of a window in seconds, a divisor of an hour. Default: 60.
@@ -46,13 +46,13 @@ pub struct Sampling {
     /// Share of the hosts that sample in each hour, above 0 and up to 1. Default: 1.
     pub hosts: f64,
     /// Symbol information to resolve on this host.
-    pub symbols: Names,
+    pub symbols: WantedNames,
 }
 
 /// Symbol information to resolve on the recording host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Names {
+pub enum WantedNames {
     /// Function names from symbol tables. Inlined calls and lines can be added later, by build-id.
     Names,
     /// Also inlined calls and source lines, which needs memory for debug information.
@@ -62,7 +62,7 @@ pub enum Names {
 /// Table `[budget]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Limits {
+pub struct BudgetConfig {
     /// CPU time of the agent in percent of one core. Default: 1.
     pub cpu_percent: f64,
     /// Resident memory of the agent in MiB. Default: 256.
@@ -107,7 +107,7 @@ pub struct Metrics {
 /// Kind of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum DestinationKind {
     /// Parquet files below a folder.
     Folder,
     /// Parquet files in a bucket.
@@ -120,25 +120,25 @@ pub enum Kind {
     Otlp,
 }
 
-impl Kind {
+impl DestinationKind {
     /// Returns the name used in the file.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Folder => "folder",
-            Kind::S3 => "s3",
-            Kind::Pyroscope => "pyroscope",
-            Kind::Parca => "parca",
-            Kind::Otlp => "otlp",
+            DestinationKind::Folder => "folder",
+            DestinationKind::S3 => "s3",
+            DestinationKind::Pyroscope => "pyroscope",
+            DestinationKind::Parca => "parca",
+            DestinationKind::Otlp => "otlp",
         }
     }
 
     /// Returns the type of profile server, or `None` for table stores.
-    pub fn target(self) -> Option<Target> {
+    pub fn target(self) -> Option<ServerKind> {
         match self {
-            Kind::Folder | Kind::S3 => None,
-            Kind::Pyroscope => Some(Target::Pyroscope),
-            Kind::Parca => Some(Target::Parca),
-            Kind::Otlp => Some(Target::Otlp),
+            DestinationKind::Folder | DestinationKind::S3 => None,
+            DestinationKind::Pyroscope => Some(ServerKind::Pyroscope),
+            DestinationKind::Parca => Some(ServerKind::Parca),
+            DestinationKind::Otlp => Some(ServerKind::Otlp),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Kind {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct To {
     /// Kind.
-    pub kind: Kind,
+    pub kind: DestinationKind,
     /// Name of the destination, which also names its spool folder. Default: the name of the kind.
     pub name: Option<String>,
     /// Folder of tables (`folder`).
@@ -181,20 +181,20 @@ pub struct To {
     pub timeout_seconds: Option<u64>,
 }
 
-impl Default for Sampling {
+impl Default for SamplingConfig {
     fn default() -> Self {
-        Sampling {
+        SamplingConfig {
             rate: 19,
             window_seconds: 60,
             hosts: 1.0,
-            symbols: Names::Names,
+            symbols: WantedNames::Names,
         }
     }
 }
 
-impl Default for Limits {
+impl Default for BudgetConfig {
     fn default() -> Self {
-        Limits {
+        BudgetConfig {
             cpu_percent: 1.0,
             memory_mib: 256,
         }
@@ -342,10 +342,15 @@ impl To {
         if name.is_empty() || !name.chars().all(is_plain) {
             return Err(format!("name = {name:?}: give letters, digits, - and _"));
         }
-        let is_s3 = self.kind == Kind::S3;
+        let is_s3 = self.kind == DestinationKind::S3;
         let is_server = self.kind.target().is_some();
         let wants = [
-            ("path", self.path.is_some(), self.kind == Kind::Folder, true),
+            (
+                "path",
+                self.path.is_some(),
+                self.kind == DestinationKind::Folder,
+                true,
+            ),
             ("url", self.url.is_some(), is_s3 || is_server, true),
             ("endpoint", self.endpoint.is_some(), is_s3, false),
             ("region", self.region.is_some(), is_s3, false),

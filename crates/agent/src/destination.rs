@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rprof_fleet_table::{TableFile, folder};
-use rprof_push::{Answer, Client, ClientOptions, Credentials, Target};
+use rprof_push::{Answer, ClientOptions, PushClient, SenderCredentials, ServerKind};
 
-use crate::config::{Kind, To};
-use crate::spool::Item;
+use crate::config::{DestinationKind, To};
+use crate::spool::WindowFile;
 
 /// Outcome of sending a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SendOutcome {
     /// The destination has the file.
     Sent,
     /// The destination did not accept the file; a retry may succeed.
@@ -32,33 +32,37 @@ pub enum Outcome {
 }
 
 /// Destination of windows.
-pub enum Destination {
+pub enum WindowDestination {
     /// Folder of tables.
     Folder(PathBuf),
     /// Bucket of tables.
     S3(Box<s3::Bucket>),
     /// Profile server.
-    Server(Box<Client>),
+    Server(Box<PushClient>),
 }
 
-impl Destination {
+impl WindowDestination {
     /// Creates a destination from its settings, without any request.
     ///
     /// # Errors
     /// Describes an invalid address, credentials or certificates, without any secret.
-    pub fn new(to: &To) -> Result<Destination, String> {
+    pub fn new(to: &To) -> Result<WindowDestination, String> {
         let url = to.url.clone().unwrap_or_default();
         match (to.kind, to.kind.target()) {
-            (_, Some(target)) => client(to, target, url).map(|c| Destination::Server(Box::new(c))),
-            (Kind::S3, _) => Ok(Destination::S3(Box::new(s3::Bucket::new(to)?))),
-            _ => Ok(Destination::Folder(to.path.clone().unwrap_or_default())),
+            (_, Some(target)) => {
+                client(to, target, url).map(|c| WindowDestination::Server(Box::new(c)))
+            }
+            (DestinationKind::S3, _) => Ok(WindowDestination::S3(Box::new(s3::Bucket::new(to)?))),
+            _ => Ok(WindowDestination::Folder(
+                to.path.clone().unwrap_or_default(),
+            )),
         }
     }
 
     /// Returns the client of a profile server.
-    pub fn client(&self) -> Option<&Client> {
+    pub fn client(&self) -> Option<&PushClient> {
         match self {
-            Destination::Server(client) => Some(client),
+            WindowDestination::Server(client) => Some(client),
             _ => None,
         }
     }
@@ -66,7 +70,7 @@ impl Destination {
     /// Returns true if the destination would count a file twice after a duplicate upload. Tables
     /// are named by their content, so a duplicate replaces itself.
     pub fn sends_once(&self) -> bool {
-        matches!(self, Destination::Server(_))
+        matches!(self, WindowDestination::Server(_))
     }
 
     /// Returns the maximum age of profiles that the server accepts. If there is one, the newest
@@ -77,26 +81,26 @@ impl Destination {
     }
 
     /// Sends a file. Blocks for the timeout of the destination at most; a folder has no timeout.
-    pub fn send(&self, item: &Item) -> Outcome {
+    pub fn send(&self, item: &WindowFile) -> SendOutcome {
         match self {
-            Destination::Folder(path) => {
+            WindowDestination::Folder(path) => {
                 let file = TableFile {
                     path: item.name.clone(),
                     bytes: item.bytes.clone(),
                 };
                 match folder::put(path, &file) {
-                    Ok(_) => Outcome::Sent,
+                    Ok(_) => SendOutcome::Sent,
                     Err(error) => later(error.to_string()),
                 }
             }
-            Destination::S3(bucket) => bucket.put(&item.name, &item.bytes),
-            Destination::Server(client) => match client.send(&item.bytes) {
-                Answer::Taken { rejected: 0, .. } => Outcome::Sent,
-                Answer::Taken { message, .. } => Outcome::Refused(message),
-                Answer::Later { why, after } => Outcome::Later { why, after },
+            WindowDestination::S3(bucket) => bucket.put(&item.name, &item.bytes),
+            WindowDestination::Server(client) => match client.send(&item.bytes) {
+                Answer::Taken { rejected: 0, .. } => SendOutcome::Sent,
+                Answer::Taken { message, .. } => SendOutcome::Refused(message),
+                Answer::Later { why, after } => SendOutcome::Later { why, after },
                 Answer::TooLarge { why }
                 | Answer::Refused { why }
-                | Answer::Misconfigured { why } => Outcome::Refused(why),
+                | Answer::Misconfigured { why } => SendOutcome::Refused(why),
             },
         }
     }
@@ -107,7 +111,7 @@ impl Destination {
     /// Reason why it is not.
     pub fn probe(&self) -> Result<String, String> {
         match self {
-            Destination::Folder(path) => match std::fs::metadata(path) {
+            WindowDestination::Folder(path) => match std::fs::metadata(path) {
                 Ok(meta) if meta.is_dir() => {
                     match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
                         Ok(()) => Ok("writable".to_owned()),
@@ -120,8 +124,8 @@ impl Destination {
                 }
                 Err(error) => Err(format!("{}: {error}", path.display())),
             },
-            Destination::S3(bucket) => bucket.probe(),
-            Destination::Server(client) => client
+            WindowDestination::S3(bucket) => bucket.probe(),
+            WindowDestination::Server(client) => client
                 .probe()
                 .map(|status| format!("a server answers (status {status})"))
                 .map_err(|why| format!("{}: {why}", client.address())),
@@ -129,12 +133,12 @@ impl Destination {
     }
 }
 
-fn later(why: String) -> Outcome {
-    Outcome::Later { why, after: None }
+fn later(why: String) -> SendOutcome {
+    SendOutcome::Later { why, after: None }
 }
 
-fn client(to: &To, target: Target, server: String) -> Result<Client, String> {
-    let mut credentials = Credentials::default();
+fn client(to: &To, target: ServerKind, server: String) -> Result<PushClient, String> {
+    let mut credentials = SenderCredentials::default();
     let mut add = || {
         if let Some(path) = &to.token_file {
             credentials.add_token(path)?;
@@ -150,7 +154,7 @@ fn client(to: &To, target: Target, server: String) -> Result<Client, String> {
     let added: Result<(), rprof_push::PushError> = add();
     added
         .and_then(|()| {
-            Client::new(ClientOptions {
+            PushClient::new(ClientOptions {
                 target,
                 server,
                 credentials,

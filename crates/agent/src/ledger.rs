@@ -1,4 +1,4 @@
-//! [`Ledger`]: count of lost windows, which survives crashes.
+//! [`LossLedger`]: count of lost windows, which survives crashes.
 //!
 //! Counters only grow, so that writing one twice changes nothing. `owed` is the number of lost
 //! windows to report. The name of each stored window has the value of `owed` up to which it
@@ -30,21 +30,21 @@ pub struct Entries {
 
 /// Ledger of one destination's spool.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct LossLedger {
     entries: Entries,
 }
 
-impl Ledger {
+impl LossLedger {
     /// Reads the ledger in a folder. A damaged ledger is replaced by an empty one: writes are
     /// atomic, so another program damaged it.
-    pub fn open(folder: &Folder) -> Ledger {
+    pub fn open(folder: &Folder) -> LossLedger {
         let read = || -> Option<Entries> {
             let mut text = String::new();
             let file = folder.open_file(OsStr::new(FILE)).ok()?;
             io::Read::read_to_string(&mut io::Read::take(file, 4096), &mut text).ok()?;
             serde_json::from_str(&text).ok()
         };
-        Ledger {
+        LossLedger {
             entries: read().unwrap_or_default(),
         }
     }
@@ -95,16 +95,16 @@ mod tests {
     fn a_ledger_is_found_again_and_a_damaged_one_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut ledger = Ledger::open(&folder);
+        let mut ledger = LossLedger::open(&folder);
         assert_eq!(*ledger.entries(), Entries::default());
         ledger
             .change(&folder, |entries| {
                 (entries.lost, entries.open) = (3, vec![7]);
             })
             .unwrap();
-        assert_eq!(Ledger::open(&folder).entries(), ledger.entries());
+        assert_eq!(LossLedger::open(&folder).entries(), ledger.entries());
         std::fs::write(dir.path().join(FILE), "{\"lost\":").unwrap();
-        assert_eq!(*Ledger::open(&folder).entries(), Entries::default());
+        assert_eq!(*LossLedger::open(&folder).entries(), Entries::default());
         let names = folder.names().unwrap();
         assert_eq!(names, [FILE]);
     }

@@ -1,4 +1,4 @@
-//! [`Live`]: recording without a file.
+//! [`MachineRecording`]: recording without a file.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -50,7 +50,7 @@ fn ring_bytes(rate: u32) -> usize {
 }
 
 /// A recording of the whole machine into memory.
-pub struct Live {
+pub struct MachineRecording {
     recording: Recording,
     recent: RecentRecords,
     watch: ProcessWatch,
@@ -58,22 +58,26 @@ pub struct Live {
 
 /// Records of a window.
 #[derive(Debug)]
-pub struct Records {
+pub struct WindowRecords {
     /// All records, including the sideband they depend on.
     pub snapshot: RecentSnapshot,
     /// Observed processes and number of samples.
     pub seen: Seen,
 }
 
-impl Live {
+impl MachineRecording {
     /// Starts a recording. `rate` is in samples a second per CPU, `memory` is the agent's budget in
     /// bytes.
     ///
     /// # Errors
     /// [`RecordError`], usually because the user lacks permission.
-    pub fn begin(rate: u32, memory: u64, watch: &ProcessWatch) -> Result<Live, RecordError> {
+    pub fn begin(
+        rate: u32,
+        memory: u64,
+        watch: &ProcessWatch,
+    ) -> Result<MachineRecording, RecordError> {
         let quarter = usize::try_from(memory / 4).unwrap_or(usize::MAX);
-        let start = |with_groups| Live::begin_with(rate, quarter, watch, with_groups);
+        let start = |with_groups| MachineRecording::begin_with(rate, quarter, watch, with_groups);
         // Kernels before 5.7 cannot record cgroups.
         start(true).or_else(|_| start(false))
     }
@@ -83,7 +87,7 @@ impl Live {
         quarter: usize,
         watch: &ProcessWatch,
         groups: bool,
-    ) -> Result<Live, RecordError> {
+    ) -> Result<MachineRecording, RecordError> {
         let names = InterpretedNames::default();
         let recent = RecentRecords::new(quarter.min(MAX_RECORDS), names.clone());
         let (to, watcher) = (recent.clone(), watch.clone());
@@ -101,7 +105,7 @@ impl Live {
             ..RecordOptions::new(output, vec!["rprof".into(), "agent".into()])
         };
         let recording = Recording::attach(session(rate, groups), options)?;
-        Ok(Live {
+        Ok(MachineRecording {
             recording,
             recent,
             watch: watch.clone(),
@@ -132,8 +136,8 @@ impl Live {
     }
 
     /// Ends a window, and starts the next one.
-    pub fn end_window(&self) -> Records {
-        let records = Records {
+    pub fn end_window(&self) -> WindowRecords {
+        let records = WindowRecords {
             snapshot: self.recent.snapshot(),
             seen: self.watch.end_window(),
         };
@@ -143,7 +147,7 @@ impl Live {
 
     /// Stops the recording. Returns the records of the last window, and the result of the
     /// recording.
-    pub fn finish(mut self) -> (Records, Result<(), RecordError>) {
+    pub fn finish(mut self) -> (WindowRecords, Result<(), RecordError>) {
         let ended = self.recording.finish().map(drop);
         (self.end_window(), ended)
     }

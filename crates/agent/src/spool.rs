@@ -1,7 +1,7 @@
 //! [`Spool`]: windows queued for a destination, bounded in bytes.
 //!
 //! ```text
-//!   FOLDER/NAME/ledger.json                      Ledger
+//!   FOLDER/NAME/ledger.json                      LossLedger
 //!   FOLDER/NAME/queue/00001700000000000000-3-1/  a window; lost windows that all up to it tell of, and that it tells of
 //!       0000,samples,date=…,hour=…,….parquet     what is sent, in this order; `,` stands for `/`
 //!   FOLDER/NAME/quarantine/…                     what was refused, each with NAME.why
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rprof_output::Folder;
 
-use crate::ledger::{Ledger, TEMPORARY};
+use crate::ledger::{LossLedger, TEMPORARY};
 
 /// Name suffix of a file during an upload to a server that would count a duplicate.
 const SENDING: &str = ".sending";
@@ -27,7 +27,7 @@ const WHY: &str = ".why";
 
 /// File of a window. The parts of its name are separated by `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct WindowFile {
     /// Name at the destination.
     pub name: String,
     /// Content.
@@ -39,7 +39,7 @@ pub struct Item {
 pub struct Spool {
     path: PathBuf,
     folder: Folder,
-    ledger: Ledger,
+    ledger: LossLedger,
     /// True if the destination would count a duplicate upload.
     sends_once: bool,
 }
@@ -82,7 +82,7 @@ impl Spool {
             folder.create_child(OsStr::new(name))?;
         }
         let mut spool = Spool {
-            ledger: Ledger::open(&folder),
+            ledger: LossLedger::open(&folder),
             path: path.to_owned(),
             folder,
             sends_once,
@@ -182,7 +182,7 @@ impl Spool {
     ///
     /// # Errors
     /// The window cannot be written. It is removed completely then.
-    pub fn keep(&mut self, start: i64, items: &[Item]) -> io::Result<()> {
+    pub fn keep(&mut self, start: i64, items: &[WindowFile]) -> io::Result<()> {
         let owed = self.ledger.entries().owed;
         if !items.is_empty() {
             let mut window = Queued {
@@ -210,7 +210,7 @@ impl Spool {
         })
     }
 
-    fn write(&self, folder: &Path, items: &[Item]) -> io::Result<()> {
+    fn write(&self, folder: &Path, items: &[WindowFile]) -> io::Result<()> {
         let into = Folder::create(folder)?;
         for (nth, item) in items.iter().enumerate() {
             let name = format!("{nth:04},{}", item.name.replace('/', ","));
@@ -246,7 +246,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn next_item(&self, window: &Queued) -> io::Result<Option<(OsString, Item)>> {
+    pub fn next_item(&self, window: &Queued) -> io::Result<Option<(OsString, WindowFile)>> {
         let Some(name) = self.names(window)?.into_iter().next() else {
             return Ok(None);
         };
@@ -254,7 +254,7 @@ impl Spool {
         let text = name.to_string_lossy();
         let text = text.strip_suffix(SENDING).unwrap_or(&text);
         let of_item = text.split_once(',').map_or(text, |(_, name)| name);
-        let item = Item {
+        let item = WindowFile {
             name: of_item.replace(',', "/"),
             bytes,
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::destination::{Destination, Outcome};
+use crate::destination::{SendOutcome, WindowDestination};
 use crate::log::Log;
 use crate::schedule::unix_micros;
 pub use crate::sent::Sent;
@@ -27,7 +27,7 @@ pub struct Uploader(Arc<Shared>);
 
 struct Shared {
     name: String,
-    destination: Destination,
+    destination: WindowDestination,
     state: Mutex<State>,
     wake: Condvar,
     log: Log,
@@ -46,7 +46,7 @@ struct State {
 
 impl Uploader {
     /// Creates an uploader. [`start`](Uploader::start) starts sending.
-    pub fn new(name: &str, destination: Destination, spool: Spool, log: Log) -> Uploader {
+    pub fn new(name: &str, destination: WindowDestination, spool: Spool, log: Log) -> Uploader {
         Uploader(Arc::new(Shared {
             name: name.to_owned(),
             destination,
@@ -79,7 +79,7 @@ impl Uploader {
     }
 
     /// Returns the destination.
-    pub fn destination(&self) -> &Destination {
+    pub fn destination(&self) -> &WindowDestination {
         &self.0.destination
     }
 
@@ -207,7 +207,7 @@ impl Shared {
         let outcome = self.destination.send(&item);
         let mut state = self.state();
         let goes_on = match outcome {
-            Outcome::Sent => {
+            SendOutcome::Sent => {
                 let done = state.spool.sent(window, &name);
                 let recovered = std::mem::take(&mut state.tries) > 0;
                 state.sent.files += 1;
@@ -221,12 +221,12 @@ impl Shared {
                 // The window may be dropped during the upload.
                 done.is_ok() || state.spool.windows().is_ok()
             }
-            Outcome::Later { why, after } => {
+            SendOutcome::Later { why, after } => {
                 state.spool.put_back(window, &name).ok();
                 self.fail(&mut state, &why, after);
                 false
             }
-            Outcome::Refused(why) => {
+            SendOutcome::Refused(why) => {
                 self.log.say(&format!(
                     "{}: refused {} ({why}); it is in quarantine and not sent again",
                     self.name, item.name

@@ -1,15 +1,15 @@
 //! Counter totals from a recording's private notes (`stat.event.*`).
 
-use rprof_profile::CountedEvent;
+use rprof_profile::RecordingCount;
 
 /// Maximum number of counters read.
 const LIMIT: usize = 256;
 
-pub(crate) fn counted(notes: &[(String, String)]) -> Vec<CountedEvent> {
+pub(crate) fn counted(notes: &[(String, String)]) -> Vec<RecordingCount> {
     let counts = notes.iter().filter_map(|(key, value)| {
         let name = key.strip_prefix("stat.event.")?;
         let (value, share) = value.split_once(' ')?;
-        Some(CountedEvent {
+        Some(RecordingCount {
             name: name.to_owned(),
             value: value.parse().ok()?,
             is_exact: share.parse::<f64>().ok()? >= 1.0,

@@ -99,7 +99,7 @@ mod warnings;
 pub use analyse::{analyse, analyse_with_code};
 pub use code::{CodeImages, ObjectCode};
 pub use latency::tells_latency;
-pub use live::{LiveAnalysis, LiveView, LiveWriter, Moment, Span};
+pub use live::{LiveAnalysis, LiveMoment, LiveView, LiveWriter, Span};
 pub use options::{MemoryOptions, MemoryTime, Options, WaitOptions};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
 pub use sideband_pass::{EventTally, Index, UnknownRecords};

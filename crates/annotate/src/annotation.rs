@@ -23,7 +23,7 @@ pub struct Annotation {
     /// Samples of the function.
     pub amount: Amount,
     /// Contiguous pieces of code, sorted by address.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CodePart>,
     /// Source paths, for [`LineKey::file`].
     pub files: Vec<Box<str>>,
     /// Function names, for [`Place::function`].
@@ -36,7 +36,7 @@ pub struct Annotation {
 
 /// Contiguous code of a function.
 #[derive(Clone, Debug, Default)]
-pub struct Part {
+pub struct CodePart {
     /// Name of the code. Split-off parts and inlining functions have other names than the function.
     pub name: String,
     /// Address of the first byte: SVMA, or AVMA for the kernel and JIT code.
@@ -67,7 +67,7 @@ pub struct Loop {
 /// Instruction with its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// Address, in the address space of [`Part::start`].
+    /// Address, in the address space of [`CodePart::start`].
     pub address: u64,
     /// Address, in the address space of profile frames.
     pub lookup: u64,

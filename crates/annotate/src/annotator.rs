@@ -9,11 +9,11 @@ use rprof_profile::{ObjectKind, Profile, Reason, WeighBy};
 use rprof_symbols::{Code, Lookup, SourceLine, Symbolizer};
 
 use crate::amount::Amount;
-use crate::annotation::{Annotation, Instruction, Part, weigh};
+use crate::annotation::{Annotation, CodePart, Instruction, weigh};
 use crate::disassembly::{Flow, Syntax, disassembler};
 use crate::flow::loops;
 use crate::names::Names;
-use crate::subject::Subject;
+use crate::subject::AnnotatedCode;
 
 /// Maximum length of a part, in bytes. Longer code is truncated.
 const MAX_CODE: u64 = 1 << 20;
@@ -69,7 +69,7 @@ impl Annotator<'_> {
         profile: &Profile,
         event: usize,
         weight: WeighBy,
-        subject: &Subject,
+        subject: &AnnotatedCode,
     ) -> Result<Annotation, AnnotateError> {
         if !profile.has_addresses() {
             return Err(AnnotateError::NoAddresses);
@@ -90,7 +90,7 @@ impl Annotator<'_> {
         for piece in pieces {
             parts.push(self.part(&image, subject, piece, &hits, &mut names, &mut notes)?);
         }
-        parts.sort_by_key(|part: &Part| part.start);
+        parts.sort_by_key(|part: &CodePart| part.start);
         let name = match &subject.name {
             Some(name) => name.to_string(),
             None => parts.first().map_or_else(String::new, |part| {
@@ -115,7 +115,7 @@ impl Annotator<'_> {
     fn code_of_object(
         &self,
         profile: &Profile,
-        subject: &Subject,
+        subject: &AnnotatedCode,
     ) -> Result<(&CodeImages<'_>, ObjectCode), AnnotateError> {
         let object = profile.object(subject.object);
         let mut why = Reason::Unmapped;
@@ -134,12 +134,12 @@ impl Annotator<'_> {
     fn part(
         &self,
         image: &Image<'_>,
-        subject: &Subject,
+        subject: &AnnotatedCode,
         piece: Piece,
         hits: &[AddressHit],
         names: &mut Names,
         notes: &mut Vec<String>,
-    ) -> Result<Part, AnnotateError> {
+    ) -> Result<CodePart, AnnotateError> {
         let Piece { name, code } = piece;
         let unknown = AnnotateError::UnknownProcessor(code.machine);
         let mut decoder = disassembler(code.machine, self.syntax).ok_or(unknown)?;
@@ -188,7 +188,7 @@ impl Annotator<'_> {
                 notes.push(note.to_owned());
             }
         }
-        Ok(Part {
+        Ok(CodePart {
             name,
             start: code.svma,
             bytes: code.bytes,
@@ -199,7 +199,12 @@ impl Annotator<'_> {
     }
 }
 
-fn hits(profile: &Profile, event: usize, weight: WeighBy, subject: &Subject) -> Vec<AddressHit> {
+fn hits(
+    profile: &Profile,
+    event: usize,
+    weight: WeighBy,
+    subject: &AnnotatedCode,
+) -> Vec<AddressHit> {
     address_hits(profile, event, weight, |frame| {
         (subject.is_inlined || frame.inline_depth == 0)
             && subject.functions.contains(&frame.function)
@@ -247,7 +252,7 @@ impl Image<'_> {
 
     fn pieces(
         &self,
-        subject: &Subject,
+        subject: &AnnotatedCode,
         addresses: &[u64],
         notes: &mut Vec<String>,
     ) -> Result<Vec<Piece>, AnnotateError> {
@@ -286,7 +291,7 @@ impl Image<'_> {
         }
     }
 
-    fn jit_pieces(&self, pid: i32, subject: &Subject, addresses: &[u64]) -> Vec<Piece> {
+    fn jit_pieces(&self, pid: i32, subject: &AnnotatedCode, addresses: &[u64]) -> Vec<Piece> {
         let name = subject.name.as_deref().unwrap_or_default();
         let mut pieces: Vec<Piece> = Vec::new();
         for address in addresses {
@@ -319,7 +324,7 @@ impl Image<'_> {
         &self,
         code: &Code,
         instructions: &mut [Instruction],
-        subject: &Subject,
+        subject: &AnnotatedCode,
         names: &mut Names,
     ) {
         if let ObjectCode::Jit { pid } = &self.code {

@@ -7,13 +7,13 @@ use rprof_export::clean::clean;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::annotation::{Annotation, Inlined, Instruction, LineKey, Part, Place};
+use crate::annotation::{Annotation, CodePart, Inlined, Instruction, LineKey, Place};
 use crate::disassembly::Flow;
 use crate::sources::Sources;
 
 /// Functions of one event, for [`write()`].
 #[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
+pub struct AnnotationReport<'a> {
     /// Clean name of the event.
     pub event: &'a str,
     /// Unit of the weights: `ns`, the event's generic name, `events`.
@@ -129,7 +129,7 @@ struct JsonLoop {
 /// # Errors
 /// Fails if the writer does.
 pub fn write(
-    report: &Report<'_>,
+    report: &AnnotationReport<'_>,
     sources: &mut Sources<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -184,7 +184,7 @@ fn text(annotation: &Annotation, line: LineKey, sources: &mut Sources<'_>) -> Op
     Some(clean(text).into_owned())
 }
 
-fn json_part<'a>(annotation: &'a Annotation, part: &'a Part) -> JsonPart<'a> {
+fn json_part<'a>(annotation: &'a Annotation, part: &'a CodePart) -> JsonPart<'a> {
     JsonPart {
         symbol: clean(&part.name),
         start: part.start,
@@ -207,7 +207,7 @@ fn json_part<'a>(annotation: &'a Annotation, part: &'a Part) -> JsonPart<'a> {
 
 fn json_instruction<'a>(
     annotation: &'a Annotation,
-    part: &Part,
+    part: &CodePart,
     instruction: &'a Instruction,
 ) -> JsonInstruction<'a> {
     let from = instruction.address.wrapping_sub(part.start) as usize;

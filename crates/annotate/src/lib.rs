@@ -6,7 +6,7 @@
 //!
 //! | item | is |
 //! |---|---|
-//! | [`subject::hottest`], [`subject::named`] | select functions of a profile: [`Subject`] |
+//! | [`subject::hottest`], [`subject::named`] | select functions of a profile: [`AnnotatedCode`] |
 //! | [`Annotator`] | creates the [`Annotation`] of a subject |
 //! | [`Annotation`] | code with [`Instruction`]s, [`Loop`]s, samples; [`Annotation::lines`] |
 //! | [`Instruction`] | address, text, samples, control flow, and its [`Place`]s in the source |
@@ -64,8 +64,8 @@ mod text_arrows;
 mod text_rows;
 
 pub use amount::Amount;
-pub use annotation::{Annotation, Inlined, Instruction, LineKey, Loop, Part, Place};
+pub use annotation::{Annotation, CodePart, Inlined, Instruction, LineKey, Loop, Place};
 pub use annotator::{AnnotateError, Annotator};
 pub use disassembly::{Flow, Syntax};
 pub use sources::{RemoteSources, SourceRefusal, SourceText, Sources};
-pub use subject::Subject;
+pub use subject::AnnotatedCode;

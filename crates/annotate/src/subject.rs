@@ -1,4 +1,4 @@
-//! [`Subject`]: a function to annotate.
+//! [`AnnotatedCode`]: a function to annotate.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::amount::Amount;
 
 /// Function to annotate: one object's code with the parts that a compiler split off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct AnnotatedCode {
     /// Name; `None` for unnamed code. May contain any character.
     pub name: Option<Box<str>>,
     /// Object that contains its code.
@@ -31,7 +31,7 @@ pub fn hottest(
     weight: WeighBy,
     most: usize,
     share: f64,
-) -> Vec<Subject> {
+) -> Vec<AnnotatedCode> {
     let mut subjects = subjects(profile, event, weight, |_| true, false);
     subjects.retain(|subject| subject.amount.own > 0);
     let whole: u64 = subjects.iter().map(|subject| subject.amount.own).sum();
@@ -49,7 +49,7 @@ pub fn hottest(
 
 /// Returns the functions that match a name or [pattern](rprof_profile::pattern), hottest first. If
 /// none has own code, returns functions that exist only as inlined calls.
-pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Vec<Subject> {
+pub fn named(profile: &Profile, event: usize, weight: WeighBy, name: &str) -> Vec<AnnotatedCode> {
     let is_it = |function: &Function| {
         (function.name.as_deref())
             .is_ok_and(|found| matches_function(name, found) || is_part(found, name))
@@ -83,7 +83,7 @@ fn subjects(
     weight: WeighBy,
     is_wanted: impl Fn(&Function) -> bool,
     inlined: bool,
-) -> Vec<Subject> {
+) -> Vec<AnnotatedCode> {
     let mut by_name: BTreeMap<(Option<&str>, ObjectId), Vec<FunctionId>> = BTreeMap::new();
     for (id, function) in (0..).zip(&profile.functions) {
         if is_wanted(function) {
@@ -129,9 +129,9 @@ fn subjects(
             amounts[at].own_samples += entry.samples;
         }
     }
-    let mut subjects: Vec<Subject> = (by_name.into_iter().zip(amounts))
+    let mut subjects: Vec<AnnotatedCode> = (by_name.into_iter().zip(amounts))
         .filter(|(_, amount)| amount.total > 0)
-        .map(|(((name, object), functions), amount)| Subject {
+        .map(|(((name, object), functions), amount)| AnnotatedCode {
             name: name.map(Into::into),
             object,
             functions,
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn parts_belong_to_their_function_and_inlined_calls_to_where_they_are() {
         let profile = profile();
-        let name = |s: &Subject| s.name.as_deref().unwrap_or("?").to_owned();
+        let name = |s: &AnnotatedCode| s.name.as_deref().unwrap_or("?").to_owned();
         let all = hottest(&profile, 0, WeighBy::Period, 10, 1.0);
         let found: Vec<_> = all
             .iter()

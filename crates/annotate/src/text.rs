@@ -7,7 +7,7 @@ use rprof_export::clean::{clean, shorten};
 use rprof_export::table::painted;
 
 use crate::amount::Amount;
-use crate::annotation::{Annotation, Inlined, Instruction, LineKey, Part};
+use crate::annotation::{Annotation, CodePart, Inlined, Instruction, LineKey};
 use crate::flow::arrows;
 use crate::sources::{SourceText, Sources};
 use crate::text_arrows::Lanes;
@@ -247,7 +247,7 @@ impl Page<'_> {
             .collect()
     }
 
-    fn part(&mut self, part: &Part) -> io::Result<()> {
+    fn part(&mut self, part: &CodePart) -> io::Result<()> {
         let lanes = Lanes::new(&arrows(&part.instructions), part.instructions.len());
         let share = rprof_export::rows::percent(part.amount.own, self.options.whole);
         let name = clean(&part.name).into_owned();
@@ -323,7 +323,7 @@ impl Page<'_> {
 
     fn instruction(
         &mut self,
-        part: &Part,
+        part: &CodePart,
         instruction: &Instruction,
         lanes: &Lanes,
         index: usize,

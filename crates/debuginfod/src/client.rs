@@ -1,7 +1,7 @@
 //! [`Client`]: searches the cache, then each server.
 
 use crate::cache::{Cache, Cached};
-use crate::outcome::{Failure, FetchResult, Outcome};
+use crate::outcome::{Failure, FetchResult, RequestOutcome};
 use crate::settings::Settings;
 use crate::transfer::{Limits, download};
 use rprof_image::{RemoteFile, RemoteFiles};
@@ -11,11 +11,11 @@ use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Progress of a download.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
+pub struct DownloadProgress<'a> {
     /// Image without a local debug file.
     pub image: &'a Path,
     /// Bytes received.
@@ -24,7 +24,7 @@ pub struct Progress<'a> {
     pub expected: Option<u64>,
 }
 
-type OnProgress = Box<dyn Fn(Progress<'_>) + Send + Sync>;
+type OnProgress = Box<dyn Fn(DownloadProgress<'_>) + Send + Sync>;
 
 /// Client for files missing on this machine. Shared by reference: several threads may send requests
 /// at the same time.
@@ -37,7 +37,7 @@ pub struct Client {
     deadline: OnceLock<Instant>,
     /// True for each server with a persistent failure.
     given_up: Vec<AtomicBool>,
-    outcomes: Mutex<Vec<Outcome>>,
+    outcomes: Mutex<Vec<RequestOutcome>>,
 }
 
 impl fmt::Debug for Client {
@@ -76,13 +76,16 @@ impl Client {
 
     /// Sets a function for progress, called several times per second during downloads.
     #[must_use]
-    pub fn on_progress(mut self, call: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_progress(
+        mut self,
+        call: impl Fn(DownloadProgress<'_>) + Send + Sync + 'static,
+    ) -> Self {
         self.on_progress = Box::new(call);
         self
     }
 
     /// Returns the outcomes of requests since the last call, in order of completion.
-    pub fn take_outcomes(&self) -> Vec<Outcome> {
+    pub fn take_outcomes(&self) -> Vec<RequestOutcome> {
         std::mem::take(&mut self.outcomes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -165,7 +168,7 @@ impl Client {
         let into = file.as_file().try_clone().map_err(cannot)?;
         let path = format!("buildid/{}/{}", wanted.build_id, wanted.kind.name());
         let progress = |received, expected| {
-            (self.on_progress)(Progress {
+            (self.on_progress)(DownloadProgress {
                 image: wanted.image,
                 received,
                 expected,
@@ -213,20 +216,12 @@ impl Client {
         }
         None
     }
-
-    /// Returns the time left for downloads; the full time before the first.
-    #[must_use]
-    pub fn time_left(&self) -> Duration {
-        self.deadline.get().map_or(self.settings.total_time, |end| {
-            end.saturating_duration_since(Instant::now())
-        })
-    }
 }
 
 impl RemoteFiles for Client {
     fn fetch(&self, wanted: &RemoteFile<'_>, is_right: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
         let (path, result) = self.get(wanted, is_right);
-        let outcome = Outcome {
+        let outcome = RequestOutcome {
             image: wanted.image.to_owned(),
             build_id: *wanted.build_id,
             kind: wanted.kind,

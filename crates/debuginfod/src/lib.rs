@@ -12,7 +12,7 @@
 //! | `cache` | cache folder shared with elfutils |
 //! | `transfer` | download of one file with limits on time and size |
 //! | `sources` | source files, which are not cached |
-//! | `outcome` | [`Outcome`], [`Failure`]: outcomes, with messages for the user |
+//! | `outcome` | [`RequestOutcome`], [`Failure`]: outcomes, with messages for the user |
 //!
 //! Servers are not trusted. Downloads have limits on time and size. A file is accepted, and moved
 //! to its cache path, only if its build-id matches the request.
@@ -26,6 +26,6 @@ mod cache;
 mod sources;
 mod transfer;
 
-pub use client::{Client, Progress};
-pub use outcome::{Failure, FetchResult, Outcome};
+pub use client::{Client, DownloadProgress};
+pub use outcome::{Failure, FetchResult, RequestOutcome};
 pub use settings::{Settings, SettingsError};

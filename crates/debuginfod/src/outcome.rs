@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Outcome of one request.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RequestOutcome {
     /// Image without a local debug file.
     pub image: PathBuf,
     /// Build-id of the requested file.

@@ -3,7 +3,7 @@
 use crate::generic;
 use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
 use crate::pmu::{CONFIG_WORDS, Scale};
-use crate::settings::Settings;
+use crate::settings::EventSettings;
 use crate::trace_unit::TraceUnit;
 use rprof_records::EventKind;
 use std::ffi::{CStr, CString};
@@ -22,7 +22,7 @@ pub struct Event {
     pub(crate) bp_type: u32,
     pub(crate) modifiers: Modifiers,
     pub(crate) qualifiers: Qualifiers,
-    pub(crate) settings: Settings,
+    pub(crate) settings: EventSettings,
     pub(crate) group: Option<u32>,
     pub(crate) is_leader: bool,
     pub(crate) detail: EventDetail,
@@ -77,7 +77,7 @@ impl Event {
             bp_type: 0,
             modifiers: Modifiers::default(),
             qualifiers: Letters::default().qualifiers,
-            settings: Settings::default(),
+            settings: EventSettings::default(),
             group: None,
             is_leader: true,
             detail: EventDetail::None,
@@ -150,7 +150,7 @@ impl Event {
     }
 
     /// Returns the sampling settings of its terms.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &EventSettings {
         &self.settings
     }
 

@@ -18,7 +18,7 @@
 //! | `{cycles,instructions}:S` | group, counted together |
 //!
 //! Letters after a colon, or after the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
-//! between slashes that belong to no PMU are [`Settings`], as in `cpu-clock/freq=100/`.
+//! between slashes that belong to no PMU are [`EventSettings`], as in `cpu-clock/freq=100/`.
 //!
 //! # Not supported
 //! | part of perf's syntax | treatment |
@@ -87,7 +87,7 @@ pub use event::Event;
 pub use ignored::Ignored;
 pub use modifiers::{Modifiers, Qualifiers};
 pub use parse::EventParser;
-pub use settings::{EventStacks, Rate, Settings};
+pub use settings::{EventSettings, EventStacks, SamplingRate};
 pub use sources::Resolver;
 pub use trace_unit::TraceUnit;
 

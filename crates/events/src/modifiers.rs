@@ -156,7 +156,7 @@ impl Modifiers {
     }
 
     /// Returns the `exclude_*` flags of the attr.
-    pub fn exclude_flags(self) -> AttrFlags {
+    pub(crate) fn exclude_flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         if !self.is_empty() {
             flags.set(AttrFlags::EXCLUDE_USER, !self.user);

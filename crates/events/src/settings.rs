@@ -1,4 +1,4 @@
-//! [`Settings`]: terms of any event, such as `/freq=100,call-graph=no/`.
+//! [`EventSettings`]: terms of any event, such as `/freq=100,call-graph=no/`.
 
 use crate::branch_filter::parse_branch_filter_term;
 use crate::error::EventError;
@@ -6,7 +6,7 @@ use rprof_records::BranchSampleType;
 
 /// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
+pub enum SamplingRate {
     /// Samples per second on each busy CPU; the kernel adapts the period.
     Frequency(u64),
     /// Number of events between samples; nanoseconds for clocks.
@@ -31,11 +31,11 @@ pub enum EventStacks {
 /// `-e`, "a symbolically formed event").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct EventSettings {
     /// `name=`: name of the event in the file.
     pub name: Option<String>,
     /// `freq=` or `period=`; the last one wins.
-    pub rate: Option<Rate>,
+    pub rate: Option<SamplingRate>,
     /// `call-graph=`: stack recording.
     pub stacks: Option<EventStacks>,
     /// `stack-size=`: bytes of user stack in a sample, for unwinding.
@@ -132,7 +132,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     }
 }
 
-impl Settings {
+impl EventSettings {
     /// Applies a term. Returns false for other terms.
     ///
     /// # Errors
@@ -143,8 +143,8 @@ impl Settings {
                 Some(name) if !name.is_empty() => self.name = Some(name.to_owned()),
                 _ => return Err(term.bad("give a name")),
             },
-            "period" => self.rate = Some(Rate::Period(rate(term)?)),
-            "freq" => self.rate = Some(Rate::Frequency(rate(term)?)),
+            "period" => self.rate = Some(SamplingRate::Period(rate(term)?)),
+            "freq" => self.rate = Some(SamplingRate::Frequency(rate(term)?)),
             "call-graph" => self.stacks = Some(stacks(term)?),
             "stack-size" => self.stack_size = Some(term.number_up_to("4 GiB")?),
             "max-stack" => self.max_stack = Some(term.number_up_to("65535")?),

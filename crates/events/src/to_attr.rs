@@ -1,7 +1,7 @@
 //! [`Event::apply`]: writes an event into `perf_event_attr`.
 
 use crate::event::{Event, EventDetail};
-use crate::settings::Rate;
+use crate::settings::SamplingRate;
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::ffi::CStr;
 
@@ -79,7 +79,7 @@ impl Event {
     }
 
     /// Returns its own rate (`/freq=…/` or `/period=…/`), which overrides the recording's.
-    pub fn rate(&self) -> Option<Rate> {
+    pub fn rate(&self) -> Option<SamplingRate> {
         self.settings.rate
     }
 
@@ -94,13 +94,13 @@ impl Event {
 
     /// Returns true if its samples are useless without their payload (`PERF_SAMPLE_RAW`):
     /// tracepoints and BPF output.
-    pub fn needs_raw(&self) -> bool {
+    pub(crate) fn needs_raw(&self) -> bool {
         // As in perf, not for the number of an unknown tracepoint.
         matches!(self.detail, EventDetail::Tracepoint { .. }) || self.is_bpf_output()
     }
 
     /// Returns true if it takes samples. In a group with `S`, only the leader does.
-    pub fn takes_samples(&self) -> bool {
+    pub(crate) fn takes_samples(&self) -> bool {
         self.is_leader || !self.qualifiers.sample_read
     }
 

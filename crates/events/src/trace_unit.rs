@@ -35,7 +35,7 @@ const INTEL_PT_DEFAULT: [&str; 3] = ["tsc", "pt", "branch"];
 
 impl TraceUnit {
     /// Returns the unit of a PMU name; `None` for other PMUs.
-    pub fn of_pmu(name: &str) -> Option<TraceUnit> {
+    pub(crate) fn of_pmu(name: &str) -> Option<TraceUnit> {
         let known = NAMES.iter().find(|(begin, _)| {
             let rest = name.strip_prefix(begin);
             rest.is_some_and(|rest| rest.chars().all(|c| c == '_' || c.is_ascii_digit()))

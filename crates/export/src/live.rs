@@ -13,7 +13,7 @@ use crate::table::{columns, painted, put_column};
 
 /// Snapshot of a live profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'p> {
+pub struct LiveLook<'p> {
     /// Number of the snapshot, from 1.
     pub number: u64,
     /// Time since the start.
@@ -60,7 +60,11 @@ const SINCE_START: usize = 18;
 ///
 /// # Errors
 /// Fails if the writer does.
-pub fn write_text(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_text(
+    look: &LiveLook<'_>,
+    options: &LookOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let names = CleanNames::new(look.profile);
     let (samples, lost) = samples_and_lost(look);
     write!(
@@ -146,7 +150,11 @@ struct Sums {
 ///
 /// # Errors
 /// Fails if the writer does.
-pub fn write_json(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(
+    look: &LiveLook<'_>,
+    options: &LookOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let names = CleanNames::new(look.profile);
     let (samples, lost) = samples_and_lost(look);
     let ReportRows { whole, rows, .. } = rows(look.profile, look.event, &options.rows());
@@ -180,7 +188,7 @@ pub fn write_json(look: &Look<'_>, options: &LookOptions, out: &mut dyn Write) -
 }
 
 /// Returns the samples in the window, and the lost ones since the start.
-fn samples_and_lost(look: &Look<'_>) -> (u64, u64) {
+fn samples_and_lost(look: &LiveLook<'_>) -> (u64, u64) {
     let event = look.profile.events.get(look.event);
     event.map_or((0, 0), |event| (event.samples, event.lost))
 }
@@ -206,7 +214,7 @@ mod tests {
     use super::*;
     use rprof_profile::{Keys, ProfileBuilder, WeighBy, WeightUnit};
 
-    fn with_look(check: impl FnOnce(&Look<'_>)) {
+    fn with_look(check: impl FnOnce(&LiveLook<'_>)) {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
@@ -217,7 +225,7 @@ mod tests {
         let profile = builder.finish();
         let mut since_start = TopFunctions::of(&profile, event, WeighBy::Period, Keys::FUNCTIONS);
         since_start.weight_total = 80;
-        check(&Look {
+        check(&LiveLook {
             number: 3,
             elapsed: Duration::from_secs(6),
             window: Duration::from_secs(2),

@@ -6,7 +6,7 @@ use parquet::errors::{ParquetError, Result};
 
 use crate::Id;
 
-/// Values of one column for some rows: see [`Row::columns`](crate::rows::Row::columns).
+/// Values of one column for some rows: see [`TableRow::columns`](crate::rows::TableRow::columns).
 #[derive(Debug)]
 pub struct Column {
     values: Values,

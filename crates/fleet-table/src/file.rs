@@ -9,7 +9,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use crate::TableError;
-use crate::rows::Row;
+use crate::rows::TableRow;
 
 /// Maximum number of rows of a row group. Readers load one group at a time, and skip groups by
 /// their minimum and maximum values.
@@ -36,7 +36,7 @@ pub const SCHEMA_VERSION: &str = "1";
 /// assert_eq!(&bytes[..4], b"PAR1");
 /// # Ok::<(), rprof_fleet_table::TableError>(())
 /// ```
-pub fn encode<R: Row>(rows: &mut [R]) -> Result<Vec<u8>, TableError> {
+pub fn encode<R: TableRow>(rows: &mut [R]) -> Result<Vec<u8>, TableError> {
     rows.sort_by(R::order);
     let mut writer = SerializedFileWriter::new(
         Vec::new(),
@@ -57,7 +57,7 @@ pub fn encode<R: Row>(rows: &mut [R]) -> Result<Vec<u8>, TableError> {
     Ok(writer.into_inner()?)
 }
 
-fn properties<R: Row>(rows: usize) -> Result<WriterProperties, TableError> {
+fn properties<R: TableRow>(rows: usize) -> Result<WriterProperties, TableError> {
     let version = KeyValue::new("rprof.schema".to_owned(), SCHEMA_VERSION.to_owned());
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
@@ -85,7 +85,7 @@ mod tests {
         FrameLine, FrameRow, HostRow, Identity, ImageRow, LocationRow, SampleRow, StackRow,
     };
 
-    fn read<R: Row>(rows: &mut [R]) -> Vec<String> {
+    fn read<R: TableRow>(rows: &mut [R]) -> Vec<String> {
         let bytes = encode(rows).unwrap();
         let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
         reader

@@ -40,6 +40,6 @@ pub mod tables;
 
 pub use error::TableError;
 pub use id::Id;
-pub use of_profile::{Origin, WINDOW_US, Window, of_profile};
+pub use of_profile::{ProfileOrigin, WINDOW_US, Window, of_profile};
 pub use schema::Table;
 pub use tables::{TableFile, Tables};

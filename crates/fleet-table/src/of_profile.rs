@@ -30,7 +30,7 @@ pub struct Window {
 
 /// Metadata that a profile lacks.
 #[derive(Clone, Copy)]
-pub struct Origin<'o> {
+pub struct ProfileOrigin<'o> {
     /// Window of all samples. `None` aggregates by the minute of each sample.
     pub window: Option<Window>,
     /// Name of the host.
@@ -56,7 +56,7 @@ pub struct Origin<'o> {
 /// of day.
 pub fn of_profile(
     profile: &Profile,
-    origin: &Origin<'_>,
+    origin: &ProfileOrigin<'_>,
 ) -> Result<Vec<(i64, Tables)>, TableError> {
     let mut content = Content::new(profile);
     let mut sums: BTreeMap<(i64, SumKey), (u64, u64)> = BTreeMap::new();
@@ -173,14 +173,14 @@ struct ThreadNames {
 
 struct Threads<'p> {
     profile: &'p Profile,
-    origin: Origin<'p>,
+    origin: ProfileOrigin<'p>,
     known: FxHashMap<ThreadId, u32>,
     numbers: FxHashMap<ThreadNames, u32>,
     names: Vec<ThreadNames>,
 }
 
 impl<'p> Threads<'p> {
-    fn new(profile: &'p Profile, origin: &Origin<'p>) -> Threads<'p> {
+    fn new(profile: &'p Profile, origin: &ProfileOrigin<'p>) -> Threads<'p> {
         Threads {
             profile,
             origin: *origin,
@@ -482,7 +482,7 @@ mod tests {
             service: "api".into(),
             ..Identity::default()
         };
-        let origin = Origin {
+        let origin = ProfileOrigin {
             window: None,
             host: "web-1",
             rate_hz: 1.0,
@@ -564,7 +564,7 @@ mod tests {
         let mut profile = profile(true, 1);
         profile.wall_time = None;
         let identity = |_: &Thread| Identity::default();
-        let origin = Origin {
+        let origin = ProfileOrigin {
             window: None,
             host: "",
             rate_hz: 0.0,

@@ -6,7 +6,7 @@ use crate::column::Column;
 use crate::{Id, Table};
 
 /// Row of a table.
-pub trait Row: Sized {
+pub trait TableRow: Sized {
     /// Table of the row.
     const TABLE: Table;
 
@@ -151,7 +151,7 @@ pub struct Identity {
     pub container_id: Option<String>,
 }
 
-impl Row for ImageRow {
+impl TableRow for ImageRow {
     const TABLE: Table = Table::Images;
 
     fn order(&self, other: &Self) -> Ordering {
@@ -169,7 +169,7 @@ impl Row for ImageRow {
     }
 }
 
-impl Row for FrameRow {
+impl TableRow for FrameRow {
     const TABLE: Table = Table::Frames;
 
     fn order(&self, other: &Self) -> Ordering {
@@ -190,7 +190,7 @@ impl Row for FrameRow {
     }
 }
 
-impl Row for LocationRow {
+impl TableRow for LocationRow {
     const TABLE: Table = Table::Locations;
 
     fn order(&self, other: &Self) -> Ordering {
@@ -206,7 +206,7 @@ impl Row for LocationRow {
     }
 }
 
-impl Row for StackRow {
+impl TableRow for StackRow {
     const TABLE: Table = Table::Stacks;
 
     fn order(&self, other: &Self) -> Ordering {
@@ -221,7 +221,7 @@ impl Row for StackRow {
     }
 }
 
-impl Row for HostRow {
+impl TableRow for HostRow {
     const TABLE: Table = Table::Hosts;
 
     fn order(&self, other: &Self) -> Ordering {
@@ -245,7 +245,7 @@ impl Row for HostRow {
     }
 }
 
-impl Row for SampleRow {
+impl TableRow for SampleRow {
     const TABLE: Table = Table::Samples;
 
     /// Sorts by service, then by stack. Queries select by them, and this order compresses best.

@@ -1,6 +1,6 @@
 //! [`Tables`]: rows of all tables of one host and hour, as files.
 
-use crate::rows::{FrameRow, HostRow, ImageRow, LocationRow, Row, SampleRow, StackRow};
+use crate::rows::{FrameRow, HostRow, ImageRow, LocationRow, SampleRow, StackRow, TableRow};
 use crate::{Table, TableError, file, partition};
 
 /// Rows of all tables, of one host and one hour.
@@ -52,7 +52,11 @@ impl Tables {
     }
 }
 
-fn encode<R: Row>(rows: &mut [R], host: &str, begin: i64) -> Result<Option<TableFile>, TableError> {
+fn encode<R: TableRow>(
+    rows: &mut [R],
+    host: &str,
+    begin: i64,
+) -> Result<Option<TableFile>, TableError> {
     if rows.is_empty() {
         return Ok(None);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rprof_profile::filter::Origin;
 use rprof_profile::folded::cut_stacks;
-use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES, Reading};
+use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES, MemoryReservation};
 use rprof_profile::pattern::{matches_name, matches_object};
 use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
@@ -21,7 +21,7 @@ use crate::{Failed, ImportOptions};
 pub(crate) struct Collector<'o> {
     builder: ProfileBuilder,
     options: &'o ImportOptions,
-    memory: Reading,
+    memory: MemoryReservation,
     /// Conditions of the filter on threads, and those on CPU and time.
     of_thread: Filter,
     of_moment: Filter,
@@ -69,7 +69,7 @@ impl<'o> Collector<'o> {
         Collector {
             builder,
             options,
-            memory: Reading::new(&options.budget),
+            memory: MemoryReservation::new(&options.budget),
             of_thread: Filter {
                 comms: filter.comms.clone(),
                 pids: filter.pids.clone(),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::procfs::Procfs;
-use crate::target::{Selection, TargetThread};
+use crate::target::{TargetThread, ThreadSelection};
 
 /// Interval for reading the attached targets. CPU time between the last reading and the exit is
 /// lost.
@@ -170,8 +170,8 @@ pub struct CpuTimeWatcher {
 impl CpuTimeWatcher {
     /// Starts measuring the processes of these threads, or only the threads if `selection` names
     /// threads.
-    pub fn new(selection: &Selection, attached: &[TargetThread]) -> CpuTimeWatcher {
-        let by_thread = matches!(selection, Selection::Threads(_));
+    pub fn new(selection: &ThreadSelection, attached: &[TargetThread]) -> CpuTimeWatcher {
+        let by_thread = matches!(selection, ThreadSelection::Threads(_));
         let mut targets: Vec<TargetThread> = attached.to_vec();
         if !by_thread {
             targets.sort_unstable_by_key(|thread| thread.pid);
@@ -276,7 +276,7 @@ mod tests {
     const LOOP: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
 
     fn watcher(pid: u32) -> CpuTimeWatcher {
-        let selection = Selection::Processes(vec![pid]);
+        let selection = ThreadSelection::Processes(vec![pid]);
         CpuTimeWatcher::new(&selection, &selection.threads())
     }
 

@@ -30,10 +30,11 @@
 //! Threads of running processes:
 //!
 //! ```
-//! use rprof_launch::{Selection, Target};
+//! use rprof_launch::{Target, ThreadSelection};
 //!
 //! let target = Target::Processes(vec![std::process::id()]);
-//! let selection = Selection::from_target(&target, false).expect("it is no CPU and no command");
+//! let selection = ThreadSelection::from_target(&target, false);
+//! let selection = selection.expect("it is no CPU and no command");
 //! assert!(!selection.threads().is_empty());
 //! ```
 
@@ -56,5 +57,5 @@ pub use procfs::{ExistingMapping, MapsReader};
 pub use run_delay::{RunDelay, RunDelays};
 pub use standard_output::standard_output_was_closed;
 pub use target::{
-    Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,
+    Cgroup, CgroupError, Target, TargetExitWatcher, TargetThread, ThreadSelection, wait_for_targets,
 };

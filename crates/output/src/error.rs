@@ -12,7 +12,7 @@ pub enum OutputError {
     /// A special file or directory is at the path.
     #[error("{} is a {kind} and was not overwritten", path.display())]
     InTheWay {
-        /// The path.
+        /// Path of the output.
         path: PathBuf,
         /// Type of the file.
         kind: Kind,
@@ -20,7 +20,7 @@ pub enum OutputError {
     /// A link points to a special file or directory.
     #[error("{} is a link to a {kind} and was not overwritten", path.display())]
     LinkToDevice {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
         /// Type of the target.
         kind: Kind,
@@ -28,7 +28,7 @@ pub enum OutputError {
     /// A link is in, or points into, a kernel file system.
     #[error("{} is a link into {} instead of a file name", path.display(), into.display())]
     LinkIntoSystem {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
         /// `/proc`, `/sys` or `/dev`.
         into: PathBuf,
@@ -52,7 +52,7 @@ pub enum OutputError {
     /// Creating or opening the output failed. The old recording may be renamed already.
     #[error("cannot create {}: {source}", path.display())]
     Create {
-        /// The path.
+        /// Path of the output.
         path: PathBuf,
         /// Cause.
         source: io::Error,
@@ -60,7 +60,7 @@ pub enum OutputError {
     /// Writing or the final rename failed.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The path.
+        /// Path of the output.
         path: PathBuf,
         /// Cause.
         source: io::Error,

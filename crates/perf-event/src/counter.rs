@@ -16,7 +16,7 @@ pub struct Counter {
 /// Failure to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CountError {
+pub enum CounterError {
     /// Enabling or disabling the event failed.
     #[error("cannot start or stop the event: {}", crate::ErrnoText(*_0))]
     Control(Errno),
@@ -34,11 +34,6 @@ impl Counter {
     /// Returns the event's descriptor.
     pub fn fd(&self) -> &PerfFd {
         &self.fd
-    }
-
-    /// Returns the event's descriptor, and drops the counter around it.
-    pub fn into_fd(self) -> PerfFd {
-        self.fd
     }
 
     /// Starts counting, from the current count.
@@ -86,12 +81,12 @@ impl Counter {
     /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// Returns [`CountError`]. If `work` has run by then, its result is lost.
-    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Reading), CountError> {
+    /// Returns [`CounterError`]. If `work` has run by then, its result is lost.
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Reading), CounterError> {
         let before = self.read()?;
-        self.enable().map_err(CountError::Control)?;
+        self.enable().map_err(CounterError::Control)?;
         let done = work();
-        self.disable().map_err(CountError::Control)?;
+        self.disable().map_err(CounterError::Control)?;
         Ok((done, self.read()?.since(&before)))
     }
 }

@@ -102,7 +102,7 @@ impl Remedy {
     /// Chooses the remedy for an event that the kernel refused with `errno`.
     ///
     /// `by_cpu` means that the event was for a whole CPU, or a control group on it.
-    pub fn for_event(
+    pub(crate) fn for_event(
         event: &str,
         attr: &Attr,
         by_cpu: bool,
@@ -145,7 +145,7 @@ impl Remedy {
     }
 
     /// Chooses the remedy for a ring buffer that could not be mapped.
-    pub fn for_ring(errno: Errno, limits: &Limits) -> Remedy {
+    pub(crate) fn for_ring(errno: Errno, limits: &Limits) -> Remedy {
         match errno {
             Errno::PERM => Remedy::LockedMemory {
                 mlock_kib: limits.mlock_kib,

@@ -73,9 +73,9 @@ numbers! { Software:
 
 /// Cache of a generic cache event (`PERF_COUNT_HW_CACHE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cache(pub u64);
+pub struct GenericCache(pub u64);
 
-numbers! { Cache:
+numbers! { GenericCache:
     /// First-level data cache.
     L1D = abi::PERF_COUNT_HW_CACHE_L1D;
     /// First-level instruction cache.

@@ -1,7 +1,7 @@
 //! [`Group`]: events scheduled on the PMU together, with comparable counts.
 
 use crate::builder::Builder;
-use crate::counter::CountError;
+use crate::counter::CounterError;
 use crate::errno::Errno;
 use crate::error::OpenEventError;
 use crate::fd::PerfFd;
@@ -151,12 +151,12 @@ impl Group {
     /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// Returns [`CountError`]. If `work` has run by then, its result is lost.
-    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, GroupReading), CountError> {
+    /// Returns [`CounterError`]. If `work` has run by then, its result is lost.
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, GroupReading), CounterError> {
         let before = self.read()?;
-        self.enable().map_err(CountError::Control)?;
+        self.enable().map_err(CounterError::Control)?;
         let done = work();
-        self.disable().map_err(CountError::Control)?;
+        self.disable().map_err(CounterError::Control)?;
         Ok((done, self.read()?.since(&before)))
     }
 }

@@ -20,7 +20,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`builder`] | [`Builder`]: sets fields, bits and target of an event, and opens it |
-//! | [`event`] | event numbers: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`] |
+//! | [`event`] | event numbers: [`Hardware`], [`Software`], [`GenericCache`], [`Breakpoint`] |
 //! | [`clock`] | [`Clock`]: clocks of records |
 //! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call |
 //! | [`open_flags`] | [`OpenFlags`] of the system call |
@@ -98,16 +98,18 @@ pub use builder::Builder;
 pub use capability::Capability;
 pub use clock::{Clock, UnknownClock};
 pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};
-pub use counter::{CountError, Counter};
+pub use counter::{Counter, CounterError};
 pub use decoder::{RecordDecoder, RingRecord};
 pub use errno::{Errno, ErrnoName, ErrnoText};
 pub use error::{MapRingError, OpenEventError};
-pub use event::{Breakpoint, BreakpointAccess, Cache, CacheOp, CacheResult, Hardware, Software};
+pub use event::{
+    Breakpoint, BreakpointAccess, CacheOp, CacheResult, GenericCache, Hardware, Software,
+};
 pub use fd::{OpenOptions, PerfFd, Subject};
 pub use group::{Group, GroupReading, Member};
 pub use limits::Limits;
 pub use open_flags::OpenFlags;
-pub use overwrite::{BackwardRing, Followed, OverwriteRing, Snapshot};
+pub use overwrite::{BackwardRing, Followed, OverwriteRing, RingSnapshot};
 pub use page::{
     ControlPage, PageCapabilities, PageFields, PagePositions, TscConversion, UserReading,
 };

@@ -87,7 +87,7 @@ pub struct BackwardRing {
 
 /// Copy of the records of a [`BackwardRing`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct RingSnapshot {
     /// Records in memory order: newest first.
     bytes: Vec<u8>,
     /// Record offsets, oldest first.
@@ -115,7 +115,7 @@ impl BackwardRing {
     ///
     /// # Errors
     /// Returns the kernel's error.
-    pub fn snapshot(&self, event: &PerfFd) -> Result<Snapshot, Errno> {
+    pub fn snapshot(&self, event: &PerfFd) -> Result<RingSnapshot, Errno> {
         event.pause_output(true)?;
         // The head counts down from zero.
         let head = self.memory.head();
@@ -136,7 +136,7 @@ impl BackwardRing {
     }
 
     /// Copies at most `bytes` bytes of the newest records.
-    fn records(&self, head: u64, bytes: u64) -> Snapshot {
+    fn records(&self, head: u64, bytes: u64) -> RingSnapshot {
         let size = self.size() as u64;
         let there = bytes.min(size);
         let mut copy = Vec::with_capacity(there as usize);
@@ -144,13 +144,13 @@ impl BackwardRing {
         // Writes during the copy replaced the oldest records.
         let moved = head.wrapping_sub(self.memory.head());
         copy.truncate(size.saturating_sub(moved).min(there) as usize);
-        Snapshot::of(copy)
+        RingSnapshot::of(copy)
     }
 }
 
-impl Snapshot {
+impl RingSnapshot {
     /// Indexes records in newest-first order. The last may be truncated.
-    fn of(mut bytes: Vec<u8>) -> Snapshot {
+    fn of(mut bytes: Vec<u8>) -> RingSnapshot {
         let mut starts = Vec::new();
         let mut at = 0;
         while let Some(size) = record_size(&RawBytes::from(bytes.get(at..).unwrap_or_default()))
@@ -161,7 +161,7 @@ impl Snapshot {
         }
         bytes.truncate(at);
         starts.reverse();
-        Snapshot { bytes, starts }
+        RingSnapshot { bytes, starts }
     }
 
     /// Returns the records, oldest first.

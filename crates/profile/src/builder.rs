@@ -308,14 +308,9 @@ impl ProfileBuilder {
         *(self.stack_ids.entry((outer, inner))).or_insert_with(|| stacks.push(outer, inner))
     }
 
-    /// Returns the number of frames in all distinct lists.
-    pub fn listed_frames(&self) -> usize {
-        self.profile.stacks.frame_count()
-    }
-
     /// Estimates the profile's memory in bytes, including hash tables. Entries count twice, because
     /// full tables double.
-    pub fn held_bytes(&self) -> u64 {
+    pub(crate) fn held_bytes(&self) -> u64 {
         fn entries<T>(count: usize) -> u64 {
             (count as u64).saturating_mul(2 * (size_of::<T>() as u64 + 5))
         }

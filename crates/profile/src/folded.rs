@@ -10,12 +10,12 @@ mod line;
 use crate::builder::ProfileBuilder;
 use crate::filter::Filter;
 use crate::frame::FunctionId;
-use crate::limits::{MAX_FRAMES, OverLimit, Reading, ReadingBudget};
+use crate::limits::{MAX_FRAMES, MemoryReservation, OverLimit, ReadingBudget};
 use crate::model::Profile;
 use crate::pattern::matches_name;
 use crate::quality::Quality;
 use crate::unit::WeightUnit;
-pub use line::Damage;
+pub use line::LineDamage;
 use line::{Count, FoldedLine, MAX_DIGITS, read_line};
 
 /// Error of reading folded stacks.
@@ -25,7 +25,7 @@ pub enum FoldedError {
     /// Reading failed.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the input.
         path: PathBuf,
         /// Cause.
         source: io::Error,
@@ -33,17 +33,17 @@ pub enum FoldedError {
     /// No line is a folded stack.
     #[error("{} has no folded stack: line {line} {damage}; the format is `FRAME;FRAME COUNT`", path.display())]
     NoStack {
-        /// The file.
+        /// Path of the input.
         path: PathBuf,
         /// First invalid line, from 1.
         line: u64,
         /// Fault of that line.
-        damage: Damage,
+        damage: LineDamage,
     },
     /// The input exceeds the memory limit.
     #[error("cannot read {}: {source}", path.display())]
     OverLimit {
-        /// The file.
+        /// Path of the input.
         path: PathBuf,
         /// Limit.
         source: OverLimit,
@@ -51,7 +51,7 @@ pub enum FoldedError {
     /// The file has only comments and blank lines.
     #[error("{} has no folded stack: all lines are blank or comments", path.display())]
     Empty {
-        /// The file.
+        /// Path of the input.
         path: PathBuf,
     },
 }
@@ -148,12 +148,14 @@ pub fn read_within(
         number += 1;
         let parsed = match is_whole {
             true => FoldedLine::parse(&bytes),
-            false => Some(Err(Damage::TooLong)),
+            false => Some(Err(LineDamage::TooLong)),
         };
         let parsed = match parsed {
             None => continue,
             Some(parsed) => parsed.and_then(|line| {
-                let count = stacks.count(line.count, number).ok_or(Damage::TooMany)?;
+                let count = stacks
+                    .count(line.count, number)
+                    .ok_or(LineDamage::TooMany)?;
                 Ok((line, count))
             }),
         };
@@ -209,7 +211,7 @@ struct Stacks<'f> {
     source: &'f Path,
     filter: &'f Filter,
     builder: ProfileBuilder,
-    memory: Reading,
+    memory: MemoryReservation,
     /// Cache by name: few names make up many frames.
     known: FxHashMap<Box<str>, FunctionId>,
     frames: Vec<FunctionId>,
@@ -231,7 +233,7 @@ impl<'f> Stacks<'f> {
             source,
             filter,
             builder,
-            memory: Reading::new(budget),
+            memory: MemoryReservation::new(budget),
             known: FxHashMap::default(),
             frames: Vec::new(),
             lines: 0,

@@ -77,7 +77,7 @@ pub use frame::{
 pub use language::{Language, SourceName};
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
-pub use quality::{CountedEvent, IdleThreads, LatencyTally, Quality, StackTally};
+pub use quality::{IdleThreads, LatencyTally, Quality, RecordingCount, StackEnds};
 pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;

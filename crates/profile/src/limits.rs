@@ -62,7 +62,7 @@ impl Default for ReadingBudget {
 
 /// Memory reservation for reading a profile.
 #[derive(Debug)]
-pub struct Reading {
+pub struct MemoryReservation {
     /// `None` if there is no budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
@@ -92,10 +92,10 @@ pub enum OverLimit {
 /// Maximum bytes of repeated names per byte of memory budget.
 const WORK: u64 = 8;
 
-impl Reading {
+impl MemoryReservation {
     /// Starts an empty reservation.
-    pub fn new(budget: &ReadingBudget) -> Reading {
-        Reading {
+    pub fn new(budget: &ReadingBudget) -> MemoryReservation {
+        MemoryReservation {
             lease: budget.memory.take(0),
             budget: budget.clone(),
             beside: 0,
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn inputs_share_a_budget_and_what_was_kept_stays_taken() {
         let budget = ReadingBudget::new(1 << 20);
-        let mut first = Reading::new(&budget);
+        let mut first = MemoryReservation::new(&budget);
         first.hold(600 << 10).unwrap();
-        let mut second = Reading::new(&budget);
+        let mut second = MemoryReservation::new(&budget);
         let error = second.hold(600 << 10).unwrap_err();
         assert!(
             error.to_string().starts_with("it takes more than 1 MiB"),
@@ -177,11 +177,11 @@ mod tests {
         let mut long = ProfileBuilder::new();
         let object = long.intern_object("x");
         long.intern_function(Ok(&"n".repeat(600 << 10)), object);
-        let mut kept = Reading::new(&budget);
+        let mut kept = MemoryReservation::new(&budget);
         kept.hold_profile(&long).unwrap();
         kept.keep(&long);
-        assert!(Reading::new(&budget).hold(600 << 10).is_err());
-        let mut third = Reading::new(&budget);
+        assert!(MemoryReservation::new(&budget).hold(600 << 10).is_err());
+        let mut third = MemoryReservation::new(&budget);
         third.hold(300 << 10).unwrap();
         third.give_back(300 << 10);
         third.hold(300 << 10).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_profile_is_counted_with_its_names_and_stacks() {
         let budget = ReadingBudget::new(1 << 20);
-        let mut memory = Reading::new(&budget);
+        let mut memory = MemoryReservation::new(&budget);
         let mut builder = ProfileBuilder::with_addresses();
         let object = builder.intern_object("x");
         memory.hold_profile(&builder).unwrap();

@@ -105,7 +105,7 @@ impl Profile {
     ///
     /// # Panics
     /// If the stack belongs to another profile.
-    pub fn function_at(&self, id: StackId, index: usize) -> Option<FunctionId> {
+    pub(crate) fn function_at(&self, id: StackId, index: usize) -> Option<FunctionId> {
         let (outer, inner) = self.stacks.lists(id);
         let outer = self.stacks.list(outer);
         let frame = match index.checked_sub(outer.len()) {

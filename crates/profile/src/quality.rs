@@ -10,7 +10,7 @@ use crate::frame::{Function, Object, ObjectId};
 
 /// Tally of stacks with callchains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StackTally {
+pub struct StackEnds {
     /// Samples with a callchain.
     pub total: u64,
     /// Stacks that reach a program's or thread's entry, or have only kernel frames.
@@ -27,9 +27,9 @@ pub struct StackTally {
     pub unwound: u64,
 }
 
-impl StackTally {
+impl StackEnds {
     /// Adds another tally.
-    pub fn add(&mut self, more: &StackTally) {
+    pub fn add(&mut self, more: &StackEnds) {
         self.total += more.total;
         self.complete += more.complete;
         self.truncated += more.truncated;
@@ -44,7 +44,7 @@ const WORST: usize = 5;
 
 /// Count of an event over the whole recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountedEvent {
+pub struct RecordingCount {
     /// Event name, of any content.
     pub name: String,
     /// Number of occurrences; nanoseconds for clocks.
@@ -95,7 +95,7 @@ impl std::iter::Sum for LatencyTally {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     /// Tally of stacks.
-    pub stacks: StackTally,
+    pub stacks: StackEnds,
     /// Number of frames of all samples.
     pub frames: u64,
     /// Number of frames with a symbol name.
@@ -125,7 +125,7 @@ pub struct Quality {
     /// Times of a profile by latency; `None` for others.
     pub latency: Option<LatencyTally>,
     /// Counted events, if recorded.
-    pub counted: Vec<CountedEvent>,
+    pub counted: Vec<RecordingCount>,
     /// Folded idle threads.
     pub idle: IdleThreads,
     /// True if the code of interpreters is folded into the functions of their languages: see

@@ -7,7 +7,7 @@ use prost::encoding::{DecodeContext, WireType, bytes, decode_key, int64, skip_fi
 use rprof_export::clean::brief;
 use serde_json::Value;
 
-use crate::target::Target;
+use crate::target::ServerKind;
 
 /// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +44,15 @@ pub enum Answer {
 }
 
 impl Answer {
-    pub(crate) fn of(target: Target, status: u16, after: Option<Duration>, body: &[u8]) -> Answer {
+    pub(crate) fn of(
+        target: ServerKind,
+        status: u16,
+        after: Option<Duration>,
+        body: &[u8],
+    ) -> Answer {
         if (200..300).contains(&status) {
             let (rejected, message) = match target {
-                Target::Otlp => partial_success(body).unwrap_or_default(),
+                ServerKind::Otlp => partial_success(body).unwrap_or_default(),
                 _ => (0, String::new()),
             };
             return Answer::Taken {
@@ -68,7 +73,7 @@ impl Answer {
             301..=308 | 401 | 403 | 404 | 405 | 407 | 415 | 501 => Answer::Misconfigured { why },
             429 | 502 | 503 | 504 => Answer::Later { why, after },
             // OTLP declares all others final (its specification, "Retryable Response Codes").
-            408 | 500.. if target != Target::Otlp => Answer::Later { why, after },
+            408 | 500.. if target != ServerKind::Otlp => Answer::Later { why, after },
             _ => Answer::Refused { why },
         }
     }
@@ -76,14 +81,16 @@ impl Answer {
 
 /// Extracts an error message: from JSON of Connect and gRPC gateways, from OTLP's
 /// `google.rpc.Status`, or from a line of text.
-fn message_of(target: Target, body: &[u8]) -> String {
+fn message_of(target: ServerKind, body: &[u8]) -> String {
     if let Ok(json) = serde_json::from_slice::<Value>(body) {
         let words = json.get("message").or_else(|| json.get("error"));
         if let Some(words) = words.and_then(Value::as_str) {
             return words.to_owned();
         }
     }
-    let status = (target == Target::Otlp).then(|| rpc_status(body)).flatten();
+    let status = (target == ServerKind::Otlp)
+        .then(|| rpc_status(body))
+        .flatten();
     status.unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
         text.lines().next().unwrap_or_default().trim().to_owned()
@@ -143,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn of(target: Target, status: u16, body: &[u8]) -> Answer {
+    fn of(target: ServerKind, status: u16, body: &[u8]) -> Answer {
         Answer::of(target, status, None, body)
     }
 
@@ -152,34 +159,40 @@ mod tests {
         let why = |text: &str| text.to_owned();
         let connect = br#"{"code":"invalid_argument","message":"sample type contains -"}"#;
         assert_eq!(
-            of(Target::Pyroscope, 400, connect),
+            of(ServerKind::Pyroscope, 400, connect),
             Answer::Refused {
                 why: why("status 400: sample type contains -")
             }
         );
         for status in [429, 502, 503, 504] {
-            for target in Target::ALL {
+            for target in ServerKind::ALL {
                 assert!(
                     matches!(of(target, status, b""), Answer::Later { .. }),
                     "{target} {status}"
                 );
             }
         }
-        assert!(matches!(of(Target::Parca, 500, b""), Answer::Later { .. }));
-        assert!(matches!(of(Target::Otlp, 500, b""), Answer::Refused { .. }));
+        assert!(matches!(
+            of(ServerKind::Parca, 500, b""),
+            Answer::Later { .. }
+        ));
+        assert!(matches!(
+            of(ServerKind::Otlp, 500, b""),
+            Answer::Refused { .. }
+        ));
         for status in [302, 401, 403, 404] {
             assert!(matches!(
-                of(Target::Otlp, status, b"<html>"),
+                of(ServerKind::Otlp, status, b"<html>"),
                 Answer::Misconfigured { .. }
             ));
         }
         let grpc = br#"{"code":8,"message":"grpc: received message larger than max (5 vs. 4)"}"#;
         assert!(matches!(
-            of(Target::Parca, 429, grpc),
+            of(ServerKind::Parca, 429, grpc),
             Answer::TooLarge { .. }
         ));
         assert!(matches!(
-            of(Target::Otlp, 413, b""),
+            of(ServerKind::Otlp, 413, b""),
             Answer::TooLarge { .. }
         ));
     }
@@ -192,7 +205,7 @@ mod tests {
         let mut response = Vec::new();
         part(1, &partial, &mut response);
         assert_eq!(
-            of(Target::Otlp, 200, &response),
+            of(ServerKind::Otlp, 200, &response),
             Answer::Taken {
                 rejected: 3,
                 message: "too \u{fffd}old".to_owned()
@@ -201,7 +214,7 @@ mod tests {
         // An invalid body is no reason to send the profile again.
         for body in [&b""[..], b"{}", b"\xff\xff\xff"] {
             assert_eq!(
-                of(Target::Otlp, 200, body),
+                of(ServerKind::Otlp, 200, body),
                 Answer::Taken {
                     rejected: 0,
                     message: String::new()
@@ -211,7 +224,7 @@ mod tests {
         let mut status = Vec::new();
         text(2, "no such tenant", &mut status);
         assert_eq!(
-            of(Target::Otlp, 400, &status),
+            of(ServerKind::Otlp, 400, &status),
             Answer::Refused {
                 why: "status 400: no such tenant".to_owned()
             }

@@ -12,26 +12,31 @@ use rprof_export::protobuf::{part, text};
 use serde_json::json;
 
 use crate::labels::Label;
-use crate::target::Target;
+use crate::target::ServerKind;
 
 /// Returns the body for an encoded profile, which must be gzip-compressed.
-pub(crate) fn body(target: Target, labels: &[Label], tenant: &str, profile: Vec<u8>) -> Vec<u8> {
+pub(crate) fn body(
+    target: ServerKind,
+    labels: &[Label],
+    tenant: &str,
+    profile: Vec<u8>,
+) -> Vec<u8> {
     match target {
-        Target::Pyroscope => push_request(labels, &profile),
-        Target::Parca => write_raw_request(labels, tenant, &profile),
-        Target::Otlp => profile,
+        ServerKind::Pyroscope => push_request(labels, &profile),
+        ServerKind::Parca => write_raw_request(labels, tenant, &profile),
+        ServerKind::Otlp => profile,
     }
 }
 
-pub(crate) fn headers(target: Target) -> &'static [(&'static str, &'static str)] {
+pub(crate) fn headers(target: ServerKind) -> &'static [(&'static str, &'static str)] {
     match target {
         // A unary call of the Connect protocol (https://connectrpc.com/docs/protocol).
-        Target::Pyroscope => &[
+        ServerKind::Pyroscope => &[
             ("content-type", "application/proto"),
             ("connect-protocol-version", "1"),
         ],
-        Target::Parca => &[("content-type", "application/json")],
-        Target::Otlp => &[
+        ServerKind::Parca => &[("content-type", "application/json")],
+        ServerKind::Otlp => &[
             ("content-type", "application/x-protobuf"),
             ("content-encoding", "gzip"),
         ],

@@ -1,4 +1,4 @@
-//! [`Client`]: sends one request, and returns its [`Answer`].
+//! [`PushClient`]: sends one request, and returns its [`Answer`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use ureq::{Agent, Body};
 
 use crate::answer::Answer;
 use crate::body::{body, headers};
-use crate::credentials::{Credentials, read};
+use crate::credentials::{SenderCredentials, read};
 use crate::error::PushError;
 use crate::labels::Label;
 use crate::policy::retry_after;
-use crate::target::Target;
+use crate::target::ServerKind;
 
 /// Maximum bytes read of a response.
 const MAX_ANSWER: u64 = 64 << 10;
@@ -25,11 +25,11 @@ const MAX_ANSWER: u64 = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// Type of the server.
-    pub target: Target,
-    /// Address of the server: see [`Target::address`].
+    pub target: ServerKind,
+    /// Address of the server: see [`ServerKind::address`].
     pub server: String,
     /// Credentials read from files.
-    pub credentials: Credentials,
+    pub credentials: SenderCredentials,
     /// True to allow sending credentials to other machines without encryption.
     pub plain_http: bool,
     /// File of trusted certificates (PEM), instead of the system's.
@@ -41,18 +41,18 @@ pub struct ClientOptions {
 }
 
 /// Client of one server.
-pub struct Client {
+pub struct PushClient {
     options: ClientOptions,
     address: String,
     agent: Agent,
 }
 
-impl Client {
+impl PushClient {
     /// Creates a client. Sends no request.
     ///
     /// # Errors
     /// Returns [`PushError`] if the address, credentials or certificates are invalid.
-    pub fn new(options: ClientOptions) -> Result<Client, PushError> {
+    pub fn new(options: ClientOptions) -> Result<PushClient, PushError> {
         let address = options.target.address(&options.server)?;
         if !options.plain_http {
             options.credentials.check(&address)?;
@@ -63,7 +63,7 @@ impl Client {
             options.patience,
             options.authorities.as_deref(),
         )?;
-        Ok(Client {
+        Ok(PushClient {
             address,
             agent,
             options,
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// Returns the type of the server.
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> ServerKind {
         self.options.target
     }
 
@@ -96,7 +96,7 @@ impl Client {
     /// the request.
     fn tenant_header(&self) -> Option<&str> {
         let options = &self.options;
-        let is_header = options.target != Target::Parca && !options.tenant.is_empty();
+        let is_header = options.target != ServerKind::Parca && !options.tenant.is_empty();
         is_header.then_some(&*options.tenant)
     }
 
@@ -253,15 +253,15 @@ mod tests {
         (address, receiver)
     }
 
-    fn client(server: &str, has_token: bool) -> Result<Client, PushError> {
-        let mut credentials = Credentials::default();
+    fn client(server: &str, has_token: bool) -> Result<PushClient, PushError> {
+        let mut credentials = SenderCredentials::default();
         if has_token {
             let token = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(token.path(), "s3cret").unwrap();
             credentials.add_token(token.path()).unwrap();
         }
-        Client::new(ClientOptions {
-            target: Target::Otlp,
+        PushClient::new(ClientOptions {
+            target: ServerKind::Otlp,
             server: server.to_owned(),
             credentials,
             plain_http: true,

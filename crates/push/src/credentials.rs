@@ -1,4 +1,4 @@
-//! [`Credentials`]: headers read from files, and certificates.
+//! [`SenderCredentials`]: headers read from files, and certificates.
 
 use std::fmt;
 use std::fs::File;
@@ -28,19 +28,19 @@ struct SecretHeader {
 /// Headers that identify the sender. They come from files, because other users can see arguments
 /// and environment variables.
 #[derive(Clone, Default)]
-pub struct Credentials {
+pub struct SenderCredentials {
     headers: Vec<SecretHeader>,
     /// Files whose mode grants rights to other users.
     open: Vec<PathBuf>,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for SenderCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.shown()).finish()
     }
 }
 
-impl Credentials {
+impl SenderCredentials {
     /// Adds a bearer token (RFC 6750) from a file.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             path
         };
-        let mut all = Credentials::default();
+        let mut all = SenderCredentials::default();
         all.add_token(&file("token", "s3cret\n", 0o600)).unwrap();
         all.add_password(&file("basic", "me:pass word\n", 0o644))
             .unwrap();
@@ -214,14 +214,18 @@ mod tests {
         ] {
             assert!(!plain(fine), "{fine}");
         }
-        assert!(Credentials::default().check("http://a.example/").is_ok());
+        assert!(
+            SenderCredentials::default()
+                .check("http://a.example/")
+                .is_ok()
+        );
     }
 
     #[test]
     fn files_that_hold_something_else_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let mut none = Credentials::default();
+        let mut none = SenderCredentials::default();
         for text in ["", "\n", "a\u{1}b", "a\nb"] {
             std::fs::write(&path, text).unwrap();
             assert!(none.add_token(&path).is_err(), "{text:?}");

@@ -1,13 +1,13 @@
-//! [`Delivery`]: sends all requests of one profile, and counts the results in a [`Report`].
+//! [`Delivery`]: sends all requests of one profile, and counts the results in a [`DeliveryReport`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::answer::Answer;
-use crate::client::Client;
+use crate::client::PushClient;
 use crate::error::PushError;
 use crate::labels::Label;
-use crate::parts::{Part, Parts};
+use crate::parts::{EncodedPart, Parts};
 use crate::policy::Policy;
 
 /// Interval for checking the stop flag during a wait.
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Outcome of sending a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct DeliveryReport {
     /// Requests accepted by the server.
     pub requests: u64,
     /// Samples in accepted requests.
@@ -52,7 +52,7 @@ pub struct Unsent {
 
 /// Progress of a delivery.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
+pub enum DeliveryProgress<'a> {
     /// Number of accepted requests.
     Sent(u64),
     /// Cause of a failure, and delay before the retry.
@@ -65,8 +65,8 @@ pub struct Delivery<'e> {
     parts: Parts<'e>,
     labels: Vec<Label>,
     /// Part not yet accepted.
-    pending: Option<Part>,
-    report: Report,
+    pending: Option<EncodedPart>,
+    report: DeliveryReport,
 }
 
 impl<'e> Delivery<'e> {
@@ -76,7 +76,7 @@ impl<'e> Delivery<'e> {
             parts,
             labels,
             pending: None,
-            report: Report::default(),
+            report: DeliveryReport::default(),
         }
     }
 
@@ -87,11 +87,11 @@ impl<'e> Delivery<'e> {
     /// Returns [`PushError::Encode`].
     pub fn run(
         &mut self,
-        client: &Client,
+        client: &PushClient,
         policy: &Policy,
         stop: &AtomicBool,
-        on_progress: &dyn Fn(Progress<'_>),
-    ) -> Result<&Report, PushError> {
+        on_progress: &dyn Fn(DeliveryProgress<'_>),
+    ) -> Result<&DeliveryReport, PushError> {
         self.report.unsent = None;
         loop {
             let part = match self.pending.take() {
@@ -113,7 +113,7 @@ impl<'e> Delivery<'e> {
                 self.report.unsent = Some(unsent);
                 break;
             }
-            on_progress(Progress::Sent(self.report.requests));
+            on_progress(DeliveryProgress::Sent(self.report.requests));
         }
         Ok(&self.report)
     }
@@ -121,11 +121,11 @@ impl<'e> Delivery<'e> {
     /// Sends a part until it is accepted or rejected. Otherwise, returns the unsent samples.
     fn deliver(
         &mut self,
-        part: Part,
-        client: &Client,
+        part: EncodedPart,
+        client: &PushClient,
         policy: &Policy,
         stop: &AtomicBool,
-        on_progress: &dyn Fn(Progress<'_>),
+        on_progress: &dyn Fn(DeliveryProgress<'_>),
     ) -> Option<Unsent> {
         let body = client.body(&self.labels, part.profile.clone());
         let begin = Instant::now();
@@ -148,7 +148,7 @@ impl<'e> Delivery<'e> {
             let wait = policy.wait(tried, begin.elapsed(), after);
             let is_over = match wait {
                 Some(wait) => {
-                    on_progress(Progress::Waiting(&why, wait));
+                    on_progress(DeliveryProgress::Waiting(&why, wait));
                     !sleep(wait, stop)
                 }
                 None => true,
@@ -161,7 +161,7 @@ impl<'e> Delivery<'e> {
         None
     }
 
-    fn taken(&mut self, part: &Part, bytes: u64, rejected: u64, message: String) {
+    fn taken(&mut self, part: &EncodedPart, bytes: u64, rejected: u64, message: String) {
         if rejected > 0 {
             self.lose(part, format!("accepted in part: {message}"));
             return;
@@ -176,7 +176,7 @@ impl<'e> Delivery<'e> {
         }
     }
 
-    fn lose(&mut self, part: &Part, why: String) {
+    fn lose(&mut self, part: &EncodedPart, why: String) {
         let report = &mut self.report;
         report.lost = report.lost.saturating_add(part.samples);
         match report.losses.iter_mut().find(|(known, _)| *known == why) {
@@ -187,7 +187,7 @@ impl<'e> Delivery<'e> {
 
     fn unsent(
         &mut self,
-        part: Part,
+        part: EncodedPart,
         why: String,
         is_misconfigured: bool,
         after: Option<Duration>,

@@ -5,7 +5,7 @@ use std::fmt;
 use rprof_export::clean::clean;
 
 use crate::error::PushError;
-use crate::target::{Limits, Target};
+use crate::target::{ServerKind, ServerLimits};
 
 /// Name of the label with the profile type (Prometheus's data model).
 const KIND: &str = "__name__";
@@ -76,21 +76,21 @@ impl fmt::Display for Label {
 /// # Errors
 /// Returns [`PushError::BadLabel`] for duplicate names, too many labels, or too long ones.
 pub fn complete(
-    target: Target,
+    target: ServerKind,
     given: &[Label],
     program: &str,
     kind: &str,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<Vec<Label>, PushError> {
     let service = match target {
-        Target::Otlp => SERVICE_ATTRIBUTE,
+        ServerKind::Otlp => SERVICE_ATTRIBUTE,
         _ => SERVICE,
     };
     let mut labels: Vec<Label> = given.to_vec();
     for label in &mut labels {
         if [SERVICE, SERVICE_ATTRIBUTE].contains(&&*label.name) {
             label.name = service.to_owned();
-        } else if target != Target::Otlp {
+        } else if target != ServerKind::Otlp {
             // Prometheus names contain no dots.
             label.name = label.name.replace('.', "_");
         }
@@ -102,7 +102,7 @@ pub fn complete(
         };
         labels.push(Label::new(service, &name));
     }
-    if target != Target::Otlp {
+    if target != ServerKind::Otlp {
         labels.push(Label::new(KIND, kind));
     }
     labels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -146,7 +146,7 @@ pub fn kind_of(event: &str, is_time: bool) -> String {
 mod tests {
     use super::*;
 
-    fn complete_of(target: Target, given: &[&str]) -> Result<Vec<String>, String> {
+    fn complete_of(target: ServerKind, given: &[&str]) -> Result<Vec<String>, String> {
         let given: Vec<Label> = given
             .iter()
             .map(|text| Label::parse(text).unwrap())
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn servers_get_the_labels_that_they_want() {
         assert_eq!(
-            complete_of(Target::Pyroscope, &["k8s.pod=x", "service.name=a=b"]).unwrap(),
+            complete_of(ServerKind::Pyroscope, &["k8s.pod=x", "service.name=a=b"]).unwrap(),
             [
                 r#"__name__="process_cpu""#,
                 r#"k8s_pod="x""#,
@@ -167,17 +167,17 @@ mod tests {
             ]
         );
         assert_eq!(
-            complete_of(Target::Otlp, &["k8s.pod=x"]).unwrap(),
+            complete_of(ServerKind::Otlp, &["k8s.pod=x"]).unwrap(),
             [r#"k8s.pod="x""#, r#"service.name="unknown_service:app""#]
         );
-        let twice = complete_of(Target::Parca, &["a.b=1", "a_b=2"]).unwrap_err();
+        let twice = complete_of(ServerKind::Parca, &["a.b=1", "a_b=2"]).unwrap_err();
         assert!(twice.contains("this name occurs twice"), "{twice}");
         let many: Vec<String> = (0..30).map(|n| format!("l{n}=x")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(complete_of(Target::Pyroscope, &many).is_err());
-        assert!(complete_of(Target::Parca, &many).is_ok());
+        assert!(complete_of(ServerKind::Pyroscope, &many).is_err());
+        assert!(complete_of(ServerKind::Parca, &many).is_ok());
         let long = format!("a={}", "x".repeat(2_049));
-        assert!(complete_of(Target::Pyroscope, &[&long]).is_err());
+        assert!(complete_of(ServerKind::Pyroscope, &[&long]).is_err());
     }
 
     #[test]

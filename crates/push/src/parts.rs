@@ -5,11 +5,11 @@ use std::ops::Range;
 use rprof_export::PartEncoder;
 
 use crate::error::PushError;
-use crate::target::Limits;
+use crate::target::ServerLimits;
 
 /// Encoded part of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct EncodedPart {
     /// Range of the profile's rows.
     pub rows: Range<usize>,
     /// Number of samples in these rows.
@@ -27,14 +27,14 @@ pub struct Part {
 /// Iterator over the parts of a profile. Each is encoded on demand.
 pub struct Parts<'e> {
     encoder: Box<dyn PartEncoder + 'e>,
-    limits: Limits,
+    limits: ServerLimits,
     /// Remaining row ranges, the next one last.
     left: Vec<Range<usize>>,
 }
 
 impl<'e> Parts<'e> {
     /// Creates an iterator over all rows of an encoder.
-    pub fn new(encoder: Box<dyn PartEncoder + 'e>, limits: Limits) -> Parts<'e> {
+    pub fn new(encoder: Box<dyn PartEncoder + 'e>, limits: ServerLimits) -> Parts<'e> {
         let (all, most) = (encoder.rows(), limits.samples.max(1));
         let count = all.div_ceil(most);
         let at = |nth: usize| (all as u128 * nth as u128 / count.max(1) as u128) as usize;
@@ -52,14 +52,14 @@ impl<'e> Parts<'e> {
     }
 
     /// Returns the number of samples in the remaining rows.
-    pub fn samples_left(&self) -> u64 {
+    pub(crate) fn samples_left(&self) -> u64 {
         let left = self.left.iter();
         left.map(|rows| self.encoder.samples(rows.clone())).sum()
     }
 
     /// Puts the rows of a part back as two halves, because the server's limit is lower than
     /// expected. Returns false for a single row.
-    pub fn split(&mut self, part: &Part) -> bool {
+    pub fn split(&mut self, part: &EncodedPart) -> bool {
         let Range { start, end } = part.rows;
         if end - start < 2 {
             return false;
@@ -73,11 +73,11 @@ impl<'e> Parts<'e> {
     ///
     /// # Errors
     /// Returns [`PushError::Encode`], which does not occur with encoders into memory.
-    pub fn next_part(&mut self) -> Result<Option<Part>, PushError> {
+    pub fn next_part(&mut self) -> Result<Option<EncodedPart>, PushError> {
         while let Some(rows) = self.left.pop() {
             let mut profile = Vec::new();
             let encoded = self.encoder.encode(rows.clone(), &mut profile)?;
-            let part = Part {
+            let part = EncodedPart {
                 samples: self.encoder.samples(rows.clone()),
                 rows,
                 profile,
@@ -100,7 +100,7 @@ mod tests {
     use rprof_export::Encoded;
 
     use super::*;
-    use crate::target::Target;
+    use crate::target::ServerKind;
 
     /// Encodes each row as this many bytes, with two samples.
     struct Sizes(Vec<u64>);
@@ -121,11 +121,11 @@ mod tests {
         }
     }
 
-    fn parts(sizes: Vec<u64>, samples: usize, bytes: u64) -> Vec<Part> {
-        let limits = Limits {
+    fn parts(sizes: Vec<u64>, samples: usize, bytes: u64) -> Vec<EncodedPart> {
+        let limits = ServerLimits {
             samples,
             bytes,
-            ..Target::Pyroscope.limits()
+            ..ServerKind::Pyroscope.limits()
         };
         let mut parts = Parts::new(Box::new(Sizes(sizes)), limits);
         std::iter::from_fn(|| parts.next_part().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! [`Target`]: server types, with their addresses and limits.
+//! [`ServerKind`]: server types, with their addresses and limits.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::error::PushError;
 /// Type of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Target {
+pub enum ServerKind {
     /// Pyroscope: `push.v1.PusherService/Push` over the Connect protocol, with pprof inside.
     Pyroscope,
     /// Parca: `ProfileStoreService/WriteRaw` through its HTTP gateway, with pprof inside.
@@ -21,7 +21,7 @@ pub enum Target {
 
 /// Server limits for one profile or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Maximum samples: rows of equal labels and stack.
     pub samples: usize,
     /// Maximum bytes of a profile before compression.
@@ -34,16 +34,16 @@ pub struct Limits {
     pub label_value: usize,
 }
 
-impl Target {
+impl ServerKind {
     /// All server types.
-    pub const ALL: [Target; 3] = [Target::Pyroscope, Target::Parca, Target::Otlp];
+    pub const ALL: [ServerKind; 3] = [ServerKind::Pyroscope, ServerKind::Parca, ServerKind::Otlp];
 
     /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
-            Target::Pyroscope => "pyroscope",
-            Target::Parca => "parca",
-            Target::Otlp => "otlp",
+            ServerKind::Pyroscope => "pyroscope",
+            ServerKind::Parca => "parca",
+            ServerKind::Otlp => "otlp",
         }
     }
 
@@ -53,23 +53,23 @@ impl Target {
     /// `max_profile_size_bytes`, `max_profile_stacktrace_depth`, `max_label_names_per_series`,
     /// `max_label_value_length`); for Parca half of its gRPC server's message limit; for OTLP the
     /// limit of a collector's HTTP receiver.
-    pub fn limits(self) -> Limits {
+    pub fn limits(self) -> ServerLimits {
         match self {
-            Target::Pyroscope => Limits {
+            ServerKind::Pyroscope => ServerLimits {
                 samples: 16_000,
                 bytes: 4 << 20,
                 depth: Some(1_000),
                 labels: 30,
                 label_value: 2_048,
             },
-            Target::Parca => Limits {
+            ServerKind::Parca => ServerLimits {
                 samples: usize::MAX,
                 bytes: 16 << 20,
                 depth: None,
                 labels: 64,
                 label_value: 64 << 10,
             },
-            Target::Otlp => Limits {
+            ServerKind::Otlp => ServerLimits {
                 samples: usize::MAX,
                 bytes: 20 << 20,
                 depth: None,
@@ -81,7 +81,7 @@ impl Target {
 
     /// Returns the default maximum age in seconds of accepted profiles; an hour for Pyroscope.
     pub fn oldest(self) -> Option<u64> {
-        (self == Target::Pyroscope).then_some(3600)
+        (self == ServerKind::Pyroscope).then_some(3600)
     }
 
     /// Returns the URL of requests. `server` may include a path.
@@ -111,9 +111,9 @@ impl Target {
 
     fn path(self) -> &'static str {
         match self {
-            Target::Pyroscope => "/push.v1.PusherService/Push",
-            Target::Parca => "/api/profiles/writeraw",
-            Target::Otlp => "/v1development/profiles",
+            ServerKind::Pyroscope => "/push.v1.PusherService/Push",
+            ServerKind::Parca => "/api/profiles/writeraw",
+            ServerKind::Otlp => "/v1development/profiles",
         }
     }
 
@@ -125,13 +125,13 @@ impl Target {
         options: &ExportOptions,
     ) -> Box<dyn PartEncoder + 'p> {
         match self {
-            Target::Otlp => Box::new(otlp::Encoder::new(profile, weight, options)),
+            ServerKind::Otlp => Box::new(otlp::Encoder::new(profile, weight, options)),
             _ => Box::new(pprof::Encoder::new(profile, weight, options)),
         }
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ServerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -143,25 +143,27 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_the_server() {
-        let of = |target: Target, server: &str| target.address(server).unwrap();
+        let of = |target: ServerKind, server: &str| target.address(server).unwrap();
         assert_eq!(
-            of(Target::Pyroscope, "http://a:4040/"),
+            of(ServerKind::Pyroscope, "http://a:4040/"),
             "http://a:4040/push.v1.PusherService/Push"
         );
         assert_eq!(
-            of(Target::Parca, "https://a/parca"),
+            of(ServerKind::Parca, "https://a/parca"),
             "https://a/parca/api/profiles/writeraw"
         );
         // URL of a collector's profiles, as configured in exporters.
         assert_eq!(
-            of(Target::Otlp, "HTTP://a:4318/v1development/profiles"),
+            of(ServerKind::Otlp, "HTTP://a:4318/v1development/profiles"),
             "HTTP://a:4318/v1development/profiles"
         );
         for bad in ["a:4040", "ftp://a", "http://", "http:///x", "http://a/?x=y"] {
-            let error = Target::Otlp.address(bad).unwrap_err();
+            let error = ServerKind::Otlp.address(bad).unwrap_err();
             assert!(matches!(error, PushError::NotHttp(_)), "{bad}: {error}");
         }
-        let secret = Target::Otlp.address("https://me:secret@a/").unwrap_err();
+        let secret = ServerKind::Otlp
+            .address("https://me:secret@a/")
+            .unwrap_err();
         assert!(!secret.to_string().contains("secret@"));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rprof_cpu_time::CpuTime;
 use rprof_launch::cpu_time::family_cpu_time;
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{CpuTimeWatcher, Delay, DelayWatcher, Delayed, Selection, Target};
+use rprof_launch::{CpuTimeWatcher, Delay, DelayWatcher, Delayed, Target, ThreadSelection};
 use rprof_records::{Attr, AttrFlags, EventKind};
 use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
@@ -48,7 +48,7 @@ impl Accounts {
                 let busy = Procfs::default().busy_time(watched_cpus(session));
                 busy.map_or(Accounts::None, Accounts::Cpus)
             }
-            target => match Selection::from_target(target, false) {
+            target => match ThreadSelection::from_target(target, false) {
                 Some(selection) => {
                     Accounts::Attached(CpuTimeWatcher::new(&selection, session.attached()))
                 }

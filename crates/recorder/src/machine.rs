@@ -36,7 +36,7 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
 
 /// Adds the clock's resolution, and one instant on it and on the wall clock, as perf does with a
 /// named clock.
-pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
+pub(crate) fn describe_clock(features: &mut FeatureSections, clock: Clock) {
     features.insert_words(Feature::CLOCKID, &[clock.resolution_ns()]);
     // Read the wall clock between two readings of the clock.
     let before = clock.now_ns();

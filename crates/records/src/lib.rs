@@ -93,7 +93,8 @@ pub use read_values::{ReadValue, ReadValues};
 pub use record::{Comm, Lost, Mmap, Mmap2, MmapIdentity, PROT_EXEC, Record, Task};
 pub use register_names::{GENERAL_REGISTERS, RegisterNames, UnknownRegister};
 pub use sample::{
-    BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, Sample, SampleField, StackDump,
+    BranchEntries, BranchEntry, Callchain, ContextMarker, RecordedRegisters, RecordedStack, Sample,
+    SampleField,
 };
 pub use sample_id::SampleId;
 pub use sideband::{Mapped, ProcessEvent};

@@ -3,7 +3,9 @@
 mod parts;
 
 use parts::counted;
-pub use parts::{BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, StackDump};
+pub use parts::{
+    BranchEntries, BranchEntry, Callchain, ContextMarker, RecordedRegisters, RecordedStack,
+};
 
 use crate::bytes::RawBytes;
 use crate::error::DecodeError;
@@ -236,7 +238,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    fn registers(&self, field: SampleField, mask: u64) -> Option<Registers<'a>> {
+    fn registers(&self, field: SampleField, mask: u64) -> Option<RecordedRegisters<'a>> {
         let at = self.offset(field)?;
         let endian = self.layout.endian;
         let abi = self.body.u64(at, endian)?;
@@ -245,7 +247,7 @@ impl<'a> Sample<'a> {
         } else {
             mask.count_ones() as usize
         };
-        Some(Registers {
+        Some(RecordedRegisters {
             abi,
             mask,
             bytes: self.body.get(at + 8..at + 8 + count * 8)?,
@@ -254,29 +256,29 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns the user registers.
-    pub fn regs_user(&self) -> Option<Registers<'a>> {
+    pub fn regs_user(&self) -> Option<RecordedRegisters<'a>> {
         self.registers(F::RegsUser, self.layout.regs_user)
     }
 
     /// Returns the registers at the interrupt.
-    pub fn regs_intr(&self) -> Option<Registers<'a>> {
+    pub fn regs_intr(&self) -> Option<RecordedRegisters<'a>> {
         self.registers(F::RegsIntr, self.layout.regs_intr)
     }
 
     /// Returns the user stack dump. `dyn_size` may be 0 (a kernel thread, a fault).
-    pub fn stack_user(&self) -> Option<StackDump<'a>> {
+    pub fn stack_user(&self) -> Option<RecordedStack<'a>> {
         let at = self.offset(F::StackUser)?;
         let endian = self.layout.endian;
         let reserved = self.body.u64(at, endian)?;
         if reserved == 0 {
-            return Some(StackDump {
+            return Some(RecordedStack {
                 bytes: self.body.get(at..at)?,
                 reserved,
             });
         }
         let len = usize::try_from(reserved).ok()?;
         let dyn_size = usize::try_from(self.body.u64(at + 8 + len, endian)?).ok()?;
-        Some(StackDump {
+        Some(RecordedStack {
             bytes: self.body.get(at + 8..at + 8 + dyn_size.min(len))?,
             reserved,
         })

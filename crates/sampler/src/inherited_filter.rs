@@ -74,7 +74,7 @@ impl InheritedEventFilter {
     }
 
     /// Returns true if the filter accepts every record.
-    pub fn accepts_all(&self) -> bool {
+    pub(crate) fn accepts_all(&self) -> bool {
         self.owner_of_thread.is_empty()
             && self.excluded.is_none()
             && self.abandoned.is_empty()

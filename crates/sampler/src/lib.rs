@@ -15,7 +15,7 @@
 //! |---|---|
 //! | [`session`] | [`Session`]: a recording from the first event to the last count |
 //! | [`options`] | [`SamplingOptions`]: what to sample and how |
-//! | [`open`] | [`Degradation`], [`OpenError`]: opening on many CPUs, and steps down |
+//! | [`open`] | [`Degradation`], [`OpenEventsError`]: opening on many CPUs, and steps down |
 //! | [`drain`] | [`Batch`], [`Recycler`]: from rings to batches |
 //! | [`inherited_filter`] | [`InheritedEventFilter`]: drops duplicate samples |
 //!
@@ -67,7 +67,7 @@ pub use drain::{
     Traces,
 };
 pub use inherited_filter::InheritedEventFilter;
-pub use open::{Degradation, EventIds, Feature, OpenError, Probe, Role};
+pub use open::{AttrFeature, Degradation, EventIds, OpenEventsError, Probe, Role};
 pub use options::{DrainOptions, Extras, SamplingOptions};
 pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};

@@ -1,7 +1,7 @@
 //! Options of a recording.
 
 use crate::memory::memory_limit;
-use rprof_events::Rate;
+use rprof_events::SamplingRate;
 use rprof_launch::Target;
 use rprof_perf_event::Clock;
 use rprof_perf_event::ring::MAX_RECORD;
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct SamplingOptions {
     /// Sampling rate. Default: 999 Hz, not 1000, to avoid beating with the kernel's timer tick.
-    pub rate: Rate,
+    pub rate: SamplingRate,
     /// True if the user did not choose `rate`: tracepoints, probes and breakpoints then use period
     /// 1, as in perf. Default: yes.
     pub rate_is_default: bool,
@@ -122,7 +122,7 @@ impl Extras {
 impl Default for SamplingOptions {
     fn default() -> Self {
         SamplingOptions {
-            rate: Rate::Frequency(999),
+            rate: SamplingRate::Frequency(999),
             rate_is_default: true,
             strict_frequency: false,
             callchains: true,

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use rprof_analysis::Samples;
 use rprof_perfdata::PerfData;
-use rprof_script::{FieldList, Options, Script};
+use rprof_script::{FieldList, Script, ScriptOptions};
 use rprof_symbols::Symbolizer;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().map_or("perf.data".into(), PathBuf::from);
-    let mut options = Options::default();
+    let mut options = ScriptOptions::default();
     for list in arguments {
         options.fields.apply(&FieldList::parse(&list)?);
     }

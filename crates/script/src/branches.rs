@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rprof_analysis::SampleView;
 use rprof_records::{BranchEntry, Sample};
 
-use crate::fields::{Field, FieldSet};
+use crate::fields::{FieldSet, OutputField};
 use crate::frames::{write_object, write_symbol};
 
 /// Writes the branch stack in the first requested form, its hardware index, and one counter word
@@ -16,9 +16,13 @@ pub(crate) fn write(
     fields: FieldSet,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let forms = [Field::BrStack, Field::BrStackSym, Field::BrStackOff];
+    let forms = [
+        OutputField::BrStack,
+        OutputField::BrStackSym,
+        OutputField::BrStackOff,
+    ];
     let form = forms.into_iter().find(|form| fields.has(*form));
-    let further = fields.has_any(&[Field::HwIndex, Field::BrCounters]);
+    let further = fields.has_any(&[OutputField::HwIndex, OutputField::BrCounters]);
     if form.is_none() && !further {
         return Ok(());
     }
@@ -30,13 +34,13 @@ pub(crate) fn write(
             write_entry(form, &entry, view, sample, fields, out)?;
         }
     }
-    if fields.has(Field::HwIndex)
+    if fields.has(OutputField::HwIndex)
         && let Some(index) = branches.hw_index
     {
         // All bits set means that the hardware has no index.
         write!(out, " hw_index={}", index.cast_signed())?;
     }
-    if fields.has(Field::BrCounters) {
+    if fields.has(OutputField::BrCounters) {
         let counters: Vec<String> = branches.counters().map(|n| format!("{n:#x}")).collect();
         write!(out, " brcntr={}", counters.join(","))?;
     }
@@ -44,28 +48,28 @@ pub(crate) fn write(
 }
 
 fn write_entry(
-    form: Field,
+    form: OutputField,
     entry: &BranchEntry,
     view: &SampleView<'_>,
     sample: &Sample<'_>,
     fields: FieldSet,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let dso = fields.has(Field::Dso);
+    let dso = fields.has(OutputField::Dso);
     for (address, separator) in [(entry.from, ""), (entry.to, "/")] {
         let frame = match form {
-            Field::BrStack if !dso => None,
+            OutputField::BrStack if !dso => None,
             _ => view.locate(sample, address),
         };
         match form {
-            Field::BrStackSym => {
+            OutputField::BrStackSym => {
                 write!(out, "{separator}")?;
                 write_symbol(frame.as_ref(), true, out)?;
             }
             _ => {
                 let separator = if separator.is_empty() { " " } else { separator };
                 let shown = match (form, &frame) {
-                    (Field::BrStackOff, Some(frame)) => frame.address,
+                    (OutputField::BrStackOff, Some(frame)) => frame.address,
                     _ => address,
                 };
                 write!(out, "{separator}{shown:#x}")?;

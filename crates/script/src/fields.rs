@@ -6,7 +6,7 @@ use rprof_records::{Attr, BranchSampleType, EventKind, SampleType, request_conte
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "named as in the list below")]
-pub enum Field {
+pub enum OutputField {
     Comm,
     Tid,
     Pid,
@@ -47,10 +47,10 @@ pub enum Field {
     Aux,
 }
 
-use Field as F;
+use OutputField as F;
 
 /// Names, required sample bits, and perf's name of the required attribute.
-const FIELDS: [(&str, Field, SampleType, &str); 38] = [
+const FIELDS: [(&str, OutputField, SampleType, &str); 38] = [
     ("comm", F::Comm, SampleType::empty(), ""),
     ("tid", F::Tid, SampleType::TID, "TID"),
     ("pid", F::Pid, SampleType::TID, "TID"),
@@ -151,13 +151,13 @@ const FIELDS: [(&str, Field, SampleType, &str); 38] = [
     ("aux", F::Aux, SampleType::AUX, "AUX"),
 ];
 
-impl Field {
+impl OutputField {
     /// Returns all names, in help order.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FIELDS.iter().map(|(name, ..)| *name)
     }
 
-    pub(crate) fn by_name(name: &str) -> Option<Field> {
+    pub(crate) fn by_name(name: &str) -> Option<OutputField> {
         FIELDS.iter().find(|f| f.0 == name).map(|f| f.1)
     }
 
@@ -199,12 +199,12 @@ pub struct FieldSet(u64);
 
 impl FieldSet {
     /// Returns true if the set contains a field.
-    pub fn has(self, field: Field) -> bool {
+    pub fn has(self, field: OutputField) -> bool {
         self.0 & 1 << field as u8 != 0
     }
 
     /// Returns true if the set contains any of these fields.
-    pub fn has_any(self, fields: &[Field]) -> bool {
+    pub fn has_any(self, fields: &[OutputField]) -> bool {
         fields.iter().any(|f| self.has(*f))
     }
 
@@ -213,22 +213,22 @@ impl FieldSet {
         self.0 == 0
     }
 
-    pub(crate) fn add(&mut self, field: Field) {
+    pub(crate) fn add(&mut self, field: OutputField) {
         self.0 |= 1 << field as u8;
     }
 
-    pub(crate) fn remove(&mut self, field: Field) {
+    pub(crate) fn remove(&mut self, field: OutputField) {
         self.0 &= !(1 << field as u8);
     }
 
-    /// Iterates over the fields, in the order of [`Field::names`].
-    pub fn iter(self) -> impl Iterator<Item = Field> {
+    /// Iterates over the fields, in the order of [`OutputField::names`].
+    pub fn iter(self) -> impl Iterator<Item = OutputField> {
         (FIELDS.iter().map(|f| f.1)).filter(move |f| self.has(*f))
     }
 }
 
-impl FromIterator<Field> for FieldSet {
-    fn from_iter<T: IntoIterator<Item = Field>>(fields: T) -> Self {
+impl FromIterator<OutputField> for FieldSet {
+    fn from_iter<T: IntoIterator<Item = OutputField>>(fields: T) -> Self {
         let mut set = FieldSet::default();
         fields.into_iter().for_each(|f| set.add(f));
         set

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use rprof_analysis::{SampleFrame, SampleView};
 
-use crate::fields::{Field, FieldSet};
-use crate::options::Options;
+use crate::fields::{FieldSet, OutputField};
+use crate::options::ScriptOptions;
 use crate::plan::EventPlan;
 use rprof_export::clean::clean;
 
@@ -14,25 +14,25 @@ use rprof_export::clean::clean;
 pub(crate) fn write(
     view: &SampleView<'_>,
     plan: &EventPlan,
-    options: &Options,
+    options: &ScriptOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let fields = plan.fields;
     // Without the address, names belong to ADDR or branches, if those are shown.
     let elsewhere = [
-        Field::Addr,
-        Field::BrStack,
-        Field::BrStackSym,
-        Field::BrStackOff,
+        OutputField::Addr,
+        OutputField::BrStack,
+        OutputField::BrStackSym,
+        OutputField::BrStackOff,
     ];
-    let by_name = fields.has_any(&[Field::Sym, Field::Dso]) && plan.names_leaf;
-    if !fields.has(Field::Ip) && (!by_name || fields.has_any(&elsewhere)) {
+    let by_name = fields.has_any(&[OutputField::Sym, OutputField::Dso]) && plan.names_leaf;
+    if !fields.has(OutputField::Ip) && (!by_name || fields.has_any(&elsewhere)) {
         return Ok(());
     }
     if !plan.callchain {
         // The leaf, if the callchain is hidden.
         let frame = view.leaf();
-        if fields.has(Field::Ip) {
+        if fields.has(OutputField::Ip) {
             write!(out, " {:16x}", view.ip)?;
         }
         return write_names(frame.as_ref(), fields, out);
@@ -44,7 +44,7 @@ pub(crate) fn write(
     };
     // With an empty callchain (left to an unwinder), the leaf is the only frame.
     for frame in view.frames_of_innermost(most) {
-        match fields.has(Field::Ip) {
+        match fields.has(OutputField::Ip) {
             true => write!(out, "\t{:16x}", frame.address)?,
             false => write!(out, "\t")?,
         }
@@ -61,16 +61,16 @@ pub(crate) fn write_names(
     fields: FieldSet,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if fields.has(Field::Sym) {
+    if fields.has(OutputField::Sym) {
         write!(out, " ")?;
-        write_symbol(frame, fields.has(Field::SymOff), out)?;
+        write_symbol(frame, fields.has(OutputField::SymOff), out)?;
     }
     let inlined = frame.is_some_and(|frame| frame.inlined);
-    if fields.has(Field::Dso) && !inlined {
+    if fields.has(OutputField::Dso) && !inlined {
         write!(out, " ")?;
         write_object(frame, out)?;
     }
-    if fields.has(Field::SrcLine)
+    if fields.has(OutputField::SrcLine)
         && let Some(line) = frame.and_then(|frame| frame.line)
     {
         let name = line.file.rsplit('/').next().unwrap_or_default();

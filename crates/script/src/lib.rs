@@ -6,11 +6,11 @@
 //!
 //! use rprof_analysis::Samples;
 //! use rprof_perfdata::PerfData;
-//! use rprof_script::{FieldList, Options, Script};
+//! use rprof_script::{FieldList, Script, ScriptOptions};
 //! use rprof_symbols::Symbolizer;
 //!
 //! let data = PerfData::open(Path::new("perf.data"))?;
-//! let mut options = Options::default();
+//! let mut options = ScriptOptions::default();
 //! options.fields.apply(&FieldList::parse("comm,tid,time,ip,sym")?);
 //! let script = Script::new(&data, &options)?;
 //! let symbolizer = Symbolizer::builder().build();
@@ -22,8 +22,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fields`] | [`Field`] and [`FieldSet`] |
-//! | [`selection`] | [`FieldList`] and [`Selection`]: the shown fields |
+//! | [`fields`] | [`OutputField`] and [`FieldSet`] |
+//! | [`selection`] | [`FieldList`] and [`FieldSelection`]: the shown fields |
 //! | `plan` | fields of each event of a recording |
 //! | `sample` | the line of a sample |
 //! | `frames` | its frames |
@@ -60,11 +60,11 @@ use rprof_analysis::{Details, Samples};
 use rprof_perfdata::PerfData;
 
 pub use error::ScriptError;
-pub use fields::{Field, FieldSet};
-pub use options::{Options, SideRecords};
+pub use fields::{FieldSet, OutputField};
+pub use options::{ScriptOptions, SideRecords};
 use plan::Plan;
 use sample::Writer;
-pub use selection::{FieldList, Selection};
+pub use selection::{FieldList, FieldSelection};
 
 /// Writes all samples in the default format. Tracepoints have text only if `samples` has the
 /// details.
@@ -72,13 +72,13 @@ pub use selection::{FieldList, Selection};
 /// # Errors
 /// Fails if the writer does.
 pub fn write(samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptError> {
-    Script::new(samples.index().data, &Options::default())?.write(samples, out)
+    Script::new(samples.index().data, &ScriptOptions::default())?.write(samples, out)
 }
 
 /// Writer for the samples of a recording.
 #[derive(Debug)]
 pub struct Script<'o> {
-    options: &'o Options,
+    options: &'o ScriptOptions,
     plan: Plan,
 }
 
@@ -87,7 +87,7 @@ impl<'o> Script<'o> {
     ///
     /// # Errors
     /// Fails with [`ScriptError::FieldMissing`].
-    pub fn new(data: &PerfData, options: &'o Options) -> Result<Script<'o>, ScriptError> {
+    pub fn new(data: &PerfData, options: &'o ScriptOptions) -> Result<Script<'o>, ScriptError> {
         Ok(Script {
             plan: Plan::new(data, options)?,
             options,
@@ -97,7 +97,7 @@ impl<'o> Script<'o> {
     /// Returns true if the output includes source lines.
     pub fn shows_lines(&self) -> bool {
         let mut events = self.plan.events.iter();
-        events.any(|event| event.fields.has(Field::SrcLine))
+        events.any(|event| event.fields.has(OutputField::SrcLine))
     }
 
     /// Returns the details that [`Samples::read_with`] must read.

@@ -1,6 +1,6 @@
-//! [`Options`]: content and format of the output.
+//! [`ScriptOptions`]: content and format of the output.
 
-use crate::selection::Selection;
+use crate::selection::FieldSelection;
 
 /// Record types to show besides samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub struct SideRecords {
 
 /// Content and format of the output.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ScriptOptions {
     /// Fields of samples.
-    pub fields: Selection,
+    pub fields: FieldSelection,
     /// Print times with nanoseconds instead of microseconds.
     pub nanoseconds: bool,
     /// Maximum number of frames per stack; 0 for all.

@@ -5,8 +5,8 @@ use rprof_perfdata::PerfData;
 use rprof_records::{Attr, AttrFlags, EventKind, RecordType, SampleType};
 
 use crate::error::ScriptError;
-use crate::fields::{Field, FieldSet};
-use crate::options::{Options, SideRecords};
+use crate::fields::{FieldSet, OutputField};
+use crate::options::{ScriptOptions, SideRecords};
 use crate::selection::{KINDS, kind_of};
 
 /// Fields and format of one event's samples.
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(data: &PerfData, options: &Options) -> Result<Plan, ScriptError> {
+    pub(crate) fn new(data: &PerfData, options: &ScriptOptions) -> Result<Plan, ScriptError> {
         let events = data.events().list();
         let names = event_names(data);
         let has_chain = |sample_type: SampleType| sample_type.contains(SampleType::CALLCHAIN);
@@ -62,7 +62,12 @@ impl Plan {
                 && !options.hide_callchains
                 && of_kind.any(|(_, e)| has_chain(e.attr.sample_type))
             {
-                for field in [Field::Ip, Field::Sym, Field::SymOff, Field::Dso] {
+                for field in [
+                    OutputField::Ip,
+                    OutputField::Sym,
+                    OutputField::SymOff,
+                    OutputField::Dso,
+                ] {
                     selection.shown[kind].add(field);
                 }
             }
@@ -70,12 +75,14 @@ impl Plan {
         let plans = (events.iter())
             .map(|event| {
                 let (attr, kind) = (&event.attr, kind_of(&event.attr));
-                let is_there = |field: &Field| field.applies_to(attr) && field.is_recorded(attr);
+                let is_there =
+                    |field: &OutputField| field.applies_to(attr) && field.is_recorded(attr);
                 let fields = selection.shown[kind].iter().filter(is_there).collect();
                 EventPlan {
                     fields,
                     callchain: !options.hide_callchains && has_chain(attr.sample_type),
-                    names_leaf: selection.asked[kind].has_any(&[Field::Sym, Field::Dso]),
+                    names_leaf: selection.asked[kind]
+                        .has_any(&[OutputField::Sym, OutputField::Dso]),
                     named_address: is_named_address(attr),
                 }
             })
@@ -88,15 +95,15 @@ impl Plan {
     }
 
     pub(crate) fn details(&self, side: SideRecords) -> Details {
-        let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
-        let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
+        let any = |fields: &[OutputField]| self.events.iter().any(|e| e.fields.has_any(fields));
+        let named = |e: &EventPlan| e.named_address && e.fields.has(OutputField::Addr);
         Details {
             // Fields that the index does not store.
             records: self.events.iter().any(EventPlan::needs_record),
-            addresses: any(&[Field::Sym, Field::Dso]) && self.events.iter().any(named),
-            branches: any(&[Field::BrStackSym, Field::BrStackOff])
-                || (any(&[Field::BrStack]) && any(&[Field::Dso])),
-            trace: any(&[Field::Trace]),
+            addresses: any(&[OutputField::Sym, OutputField::Dso]) && self.events.iter().any(named),
+            branches: any(&[OutputField::BrStackSym, OutputField::BrStackOff])
+                || (any(&[OutputField::BrStack]) && any(&[OutputField::Dso])),
+            trace: any(&[OutputField::Trace]),
             side: side.types(),
         }
     }
@@ -104,7 +111,7 @@ impl Plan {
 
 impl EventPlan {
     pub(crate) fn needs_record(&self) -> bool {
-        use Field as F;
+        use OutputField as F;
         let kept = [
             F::Comm,
             F::Tid,

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use rprof_records::{RegisterNames, Registers};
+use rprof_records::{RecordedRegisters, RegisterNames};
 
 /// Writes ` ABI:2    AX:0x1 …`.
 pub(crate) fn write(
-    registers: &Registers<'_>,
+    registers: &RecordedRegisters<'_>,
     names: &RegisterNames,
     out: &mut dyn Write,
 ) -> io::Result<()> {

@@ -8,14 +8,14 @@ use rprof_perfdata::Feature;
 use rprof_records::{Misc, RecordType, RegisterNames, Sample};
 
 use crate::data_src::DataSourceColumn;
-use crate::fields::{Field, FieldSet};
-use crate::options::Options;
+use crate::fields::{FieldSet, OutputField};
+use crate::options::ScriptOptions;
 use crate::plan::{EventPlan, Plan};
 use crate::values::Cgroups;
 use crate::{bpf_output, branches, frames, registers, values};
 
 pub(crate) struct Writer<'w> {
-    pub(crate) options: &'w Options,
+    pub(crate) options: &'w ScriptOptions,
     pub(crate) plan: &'w Plan,
     pub(crate) samples: &'w Samples<'w>,
     registers: RegisterNames,
@@ -35,10 +35,17 @@ pub(crate) struct LinePrefix<'s> {
 }
 
 impl<'w> Writer<'w> {
-    pub(crate) fn new(options: &'w Options, plan: &'w Plan, samples: &'w Samples<'w>) -> Self {
+    pub(crate) fn new(
+        options: &'w ScriptOptions,
+        plan: &'w Plan,
+        samples: &'w Samples<'w>,
+    ) -> Self {
         let data = samples.index().data;
         let architecture = data.features().string(Feature::ARCH);
-        let shows_cgroups = plan.events.iter().any(|e| e.fields.has(Field::Cgroup));
+        let shows_cgroups = plan
+            .events
+            .iter()
+            .any(|e| e.fields.has(OutputField::Cgroup));
         Writer {
             options,
             plan,
@@ -62,30 +69,30 @@ impl<'w> Writer<'w> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let fields = plan.fields;
-        if fields.has(Field::Comm) {
+        if fields.has(OutputField::Comm) {
             let comm = clean(prefix.comm);
             // If frames follow, the name is not indented.
-            match fields.has(Field::Ip) && plan.callchain {
+            match fields.has(OutputField::Ip) && plan.callchain {
                 true => write!(out, "{comm} ")?,
                 false => write!(out, "{comm:>16} ")?,
             }
         }
-        match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+        match (fields.has(OutputField::Pid), fields.has(OutputField::Tid)) {
             (true, true) => write!(out, "{:5}/{:<5} ", prefix.pid, prefix.tid)?,
             (true, false) => write!(out, "{:5} ", prefix.pid)?,
             (false, true) => write!(out, "{:5} ", prefix.tid)?,
             (false, false) => {}
         }
-        if fields.has(Field::Cpu) {
+        if fields.has(OutputField::Cpu) {
             match prefix.cpu {
                 Some(cpu) => write!(out, "[{cpu:03}] ")?,
                 None => write!(out, "[-01] ")?,
             }
         }
-        if fields.has(Field::Misc) {
+        if fields.has(OutputField::Misc) {
             write!(out, "{:6}", misc_letters(prefix.kind, prefix.misc))?;
         }
-        if fields.has(Field::Time) {
+        if fields.has(OutputField::Time) {
             let (seconds, nanos) = (prefix.time / 1_000_000_000, prefix.time % 1_000_000_000);
             match self.options.nanoseconds {
                 true => write!(out, "{seconds:5}.{nanos:09}: ")?,
@@ -115,10 +122,10 @@ impl<'w> Writer<'w> {
             misc: record.map_or(Misc(0), |(misc, _)| misc),
         };
         self.write_prefix(&prefix, &plan, out)?;
-        if fields.has(Field::Period) {
+        if fields.has(OutputField::Period) {
             write!(out, "{:10} ", view.period)?;
         }
-        if fields.has(Field::Event) {
+        if fields.has(OutputField::Event) {
             let width = self.plan.name_width;
             write!(out, "{:>width$}: ", clean(view.event))?;
         }
@@ -141,14 +148,14 @@ impl<'w> Writer<'w> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let fields = plan.fields;
-        if fields.has(Field::Trace) {
+        if fields.has(OutputField::Trace) {
             self.text.clear();
             if !view.print_trace(sample, &mut self.text) {
                 self.text.push_str("[no description of this tracepoint]");
             }
             write!(out, "{}", clean_lines(&self.text))?;
         }
-        if fields.has(Field::Addr)
+        if fields.has(OutputField::Addr)
             && let Some(addr) = sample.addr()
         {
             write!(out, "{addr:16x}")?;
@@ -157,44 +164,44 @@ impl<'w> Writer<'w> {
                 frames::write_names(frame.as_ref(), fields, out)?;
             }
         }
-        if fields.has(Field::DataSrc)
+        if fields.has(OutputField::DataSrc)
             && let Some(source) = sample.data_src()
         {
             self.data_source.write(source, out)?;
         }
         if let Some(weight) = sample.weight() {
-            if fields.has(Field::Weight) {
+            if fields.has(OutputField::Weight) {
                 write!(out, "{:16}", weight.cost())?;
             }
             let parts = weight.parts();
-            if let (true, Some(parts)) = (fields.has(Field::InsLat), parts) {
+            if let (true, Some(parts)) = (fields.has(OutputField::InsLat), parts) {
                 write!(out, "{:16}", parts.instruction_latency)?;
             }
-            if let (true, Some(parts)) = (fields.has(Field::PStageCyc), parts) {
+            if let (true, Some(parts)) = (fields.has(OutputField::PStageCyc), parts) {
                 write!(out, "{:16}", parts.stage_cycles)?;
             }
         }
-        if fields.has(Field::Cgroup)
+        if fields.has(OutputField::Cgroup)
             && let Some(id) = sample.cgroup()
         {
             write!(out, " {}", self.cgroups.name(id))?;
         }
-        if fields.has(Field::Transaction)
+        if fields.has(OutputField::Transaction)
             && let Some(transaction) = sample.transaction()
         {
             write!(out, " {:#x} {transaction}", transaction.0)?;
         }
-        if fields.has(Field::Id)
+        if fields.has(OutputField::Id)
             && let Some(id) = sample.id()
         {
             write!(out, " id={id}")?;
         }
-        if fields.has(Field::StreamId)
+        if fields.has(OutputField::StreamId)
             && let Some(id) = sample.stream_id()
         {
             write!(out, " stream_id={id}")?;
         }
-        if fields.has(Field::Read)
+        if fields.has(OutputField::Read)
             && let Some(read) = sample.read()
         {
             values::write_read(&read, view, self.samples, out)?;
@@ -209,50 +216,50 @@ impl<'w> Writer<'w> {
         fields: FieldSet,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        if fields.has(Field::IRegs)
+        if fields.has(OutputField::IRegs)
             && let Some(r) = sample.regs_intr()
         {
             registers::write(&r, &self.registers, out)?;
         }
-        if fields.has(Field::URegs)
+        if fields.has(OutputField::URegs)
             && let Some(r) = sample.regs_user()
         {
             registers::write(&r, &self.registers, out)?;
         }
         branches::write(view, sample, fields, out)?;
-        if fields.has(Field::BpfOutput)
+        if fields.has(OutputField::BpfOutput)
             && let Some(raw) = sample.raw()
         {
             bpf_output::write(&raw.to_cow(), out)?;
         }
-        if fields.has(Field::PhysAddr)
+        if fields.has(OutputField::PhysAddr)
             && let Some(addr) = sample.phys_addr()
         {
             write!(out, "{addr:16x}")?;
         }
-        if fields.has(Field::DataPageSize)
+        if fields.has(OutputField::DataPageSize)
             && let Some(size) = sample.data_page_size()
         {
             write!(out, " {}", values::page_size(size))?;
         }
-        if fields.has(Field::CodePageSize)
+        if fields.has(OutputField::CodePageSize)
             && let Some(size) = sample.code_page_size()
         {
             write!(out, " {}", values::page_size(size))?;
         }
-        if fields.has(Field::Stack)
+        if fields.has(OutputField::Stack)
             && let Some(stack) = sample.stack_user()
         {
             write!(out, " stack={}/{}", stack.bytes.len(), stack.reserved)?;
             values::write_dump(&stack.bytes.to_cow(), out)?;
         }
-        if fields.has(Field::Aux)
+        if fields.has(OutputField::Aux)
             && let Some(aux) = sample.aux()
         {
             write!(out, " aux={}", aux.len())?;
             values::write_dump(&aux.to_cow(), out)?;
         }
-        if fields.has(Field::Raw)
+        if fields.has(OutputField::Raw)
             && let Some(raw) = sample.raw()
         {
             values::write_dump(&raw.to_cow(), out)?;

@@ -2,9 +2,9 @@
 
 use rprof_records::{Attr, EventKind};
 
-use crate::fields::{Field, FieldSet};
+use crate::fields::{FieldSet, OutputField};
 
-use Field as F;
+use OutputField as F;
 
 /// Number of event kinds, in the order of [`EventKind`]. The last is for all dynamic PMUs.
 pub(crate) const KINDS: usize = 7;
@@ -34,7 +34,7 @@ fn default_of(kind: usize) -> FieldSet {
         F::DataPageSize,
         F::CodePageSize,
     ];
-    let more: &[Field] = match EventKind(kind as u32) {
+    let more: &[OutputField] = match EventKind(kind as u32) {
         EventKind::TRACEPOINT => &[F::Trace],
         EventKind::SOFTWARE => &[F::BpfOutput],
         EventKind::RAW => &memory,
@@ -49,7 +49,7 @@ fn default_of(kind: usize) -> FieldSet {
 
 /// Fields of each kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct FieldSelection {
     pub(crate) shown: [FieldSet; KINDS],
     /// Explicitly requested fields: an error if samples lack them.
     pub(crate) asked: [FieldSet; KINDS],
@@ -57,9 +57,9 @@ pub struct Selection {
     pub(crate) chosen: [bool; KINDS],
 }
 
-impl Default for Selection {
+impl Default for FieldSelection {
     fn default() -> Self {
-        Selection {
+        FieldSelection {
             shown: std::array::from_fn(default_of),
             asked: [FieldSet::default(); KINDS],
             chosen: [false; KINDS],
@@ -73,7 +73,7 @@ pub struct FieldList {
     kinds: Vec<usize>,
     /// True if the list replaces the previous fields.
     replaces: bool,
-    changes: Vec<(bool, Field)>,
+    changes: Vec<(bool, OutputField)>,
 }
 
 impl FieldList {
@@ -134,14 +134,14 @@ impl FieldList {
     }
 }
 
-fn field(name: &str) -> Result<Field, String> {
-    Field::by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Field::names().collect();
+fn field(name: &str) -> Result<OutputField, String> {
+    OutputField::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = OutputField::names().collect();
         format!("unknown field {name:?}; valid fields: {}", names.join(", "))
     })
 }
 
-impl Selection {
+impl FieldSelection {
     /// Applies a list.
     pub fn apply(&mut self, list: &FieldList) {
         for kind in &list.kinds {
@@ -173,12 +173,15 @@ mod tests {
     #[test]
     fn lists() {
         let of = |texts: &[&str]| {
-            let mut selection = Selection::default();
+            let mut selection = FieldSelection::default();
             for text in texts {
                 selection.apply(&FieldList::parse(text).unwrap());
             }
             let names = |kind: usize| {
-                let names: Vec<_> = selection.shown[kind].iter().map(Field::name).collect();
+                let names: Vec<_> = selection.shown[kind]
+                    .iter()
+                    .map(OutputField::name)
+                    .collect();
                 names.join(",")
             };
             (names(1), names(2))

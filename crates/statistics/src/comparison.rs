@@ -19,7 +19,7 @@
 //! five, had findings.
 
 use crate::distribution::{quantile, upper_tail};
-use crate::error::CompareError;
+use crate::error::MeasurementError;
 use crate::interval::Interval;
 use crate::measured::{Design, Measured, Spread};
 use crate::prior::Prior;
@@ -147,13 +147,13 @@ const MAX_RUNS: usize = 1000;
 /// any change. Swapped sides give an exactly mirrored result.
 ///
 /// # Errors
-/// [`CompareError`].
+/// [`MeasurementError`].
 pub fn compare(
     measured: &Measured<'_>,
     design: Design,
     prior: Prior,
     threshold: f64,
-) -> Result<Comparison, CompareError> {
+) -> Result<Comparison, MeasurementError> {
     compare_by(measured, design, prior, threshold, Noise::Moderated)
 }
 
@@ -161,13 +161,13 @@ pub fn compare(
 /// and v + σ0². For so few runs that they may agree by chance.
 ///
 /// # Errors
-/// [`CompareError`].
+/// [`MeasurementError`].
 pub fn compare_cautiously(
     measured: &Measured<'_>,
     design: Design,
     prior: Prior,
     threshold: f64,
-) -> Result<Comparison, CompareError> {
+) -> Result<Comparison, MeasurementError> {
     compare_by(measured, design, prior, threshold, Noise::Largest)
 }
 
@@ -186,14 +186,14 @@ fn compare_by(
     prior: Prior,
     threshold: f64,
     noise: Noise,
-) -> Result<Comparison, CompareError> {
+) -> Result<Comparison, MeasurementError> {
     let spread = Spread::of(measured, design)?;
     let d = spread.degrees_of_freedom;
     let d0 = prior.degrees_of_freedom.max(0.0);
     let known = spread.known_variance;
     if d + d0 <= 0.0 {
         let runs = measured.base.len().min(measured.new.len());
-        return Err(CompareError::TooFewRuns { runs });
+        return Err(MeasurementError::TooFewRuns { runs });
     }
     let expected = known + prior.run_to_run_variance;
     let moderated = (d0 * expected + d * spread.variance) / (d0 + d);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::verdict::{CONFIDENCE, Verdict, judge};
+use crate::verdict::{CONFIDENCE, ChangeVerdict, judge};
 use rprof_testing::Random;
 
 const OLD: [f64; 5] = [9.84, 9.79, 9.91, 9.88, 9.80];
@@ -38,7 +38,7 @@ fn a_prior_is_worth_its_degrees_of_freedom() {
     // One run per side: only the prior estimates the noise.
     let measured = Measured::exact(&[1.0], &[1.2]);
     let few = compare(&measured, Design::Independent, Prior::NONE, 0.0);
-    assert_eq!(few, Err(CompareError::TooFewRuns { runs: 1 }));
+    assert_eq!(few, Err(MeasurementError::TooFewRuns { runs: 1 }));
     let found = compare(&measured, Design::Independent, Prior::ASSUMED, 0.0).unwrap();
     near(found.standard_error, 0.05 * 2.0_f64.sqrt());
     assert_eq!(found.degrees_of_freedom, 8.0);
@@ -89,17 +89,17 @@ fn what_has_no_logarithm_is_an_error() {
     };
     assert_eq!(
         error(&[1.0, 0.0], &[1.0, 1.0]),
-        CompareError::NotPositive { value: 0.0 }
+        MeasurementError::NotPositive { value: 0.0 }
     );
     assert_eq!(
         error(&[1.0, 1.0], &[-1.0, 1.0]),
-        CompareError::NotPositive { value: -1.0 }
+        MeasurementError::NotPositive { value: -1.0 }
     );
     assert!(matches!(
         error(&[f64::NAN, 1.0], &[1.0, 1.0]),
-        CompareError::NotFinite { .. }
+        MeasurementError::NotFinite { .. }
     ));
-    assert_eq!(error(&[], &[1.0]), CompareError::TooFewRuns { runs: 0 });
+    assert_eq!(error(&[], &[1.0]), MeasurementError::TooFewRuns { runs: 0 });
 }
 
 #[test]
@@ -110,13 +110,16 @@ fn verdicts_name_what_is_sure() {
         judge(&[found], 0.05)[0]
     };
     // The rise is 4.6 %.
-    assert_eq!((at(0.0), at(0.02)), (Verdict::More, Verdict::More));
-    assert_eq!(at(0.0465), Verdict::MayExceed);
-    assert_eq!(at(0.06), Verdict::BelowThreshold);
-    assert_eq!(at(0.10), Verdict::BelowThreshold);
+    assert_eq!(
+        (at(0.0), at(0.02)),
+        (ChangeVerdict::More, ChangeVerdict::More)
+    );
+    assert_eq!(at(0.0465), ChangeVerdict::MayExceed);
+    assert_eq!(at(0.06), ChangeVerdict::BelowThreshold);
+    assert_eq!(at(0.10), ChangeVerdict::BelowThreshold);
     let wild = Measured::exact(&[1.0, 2.0, 1.0], &[2.0, 1.0, 1.0]);
     let wild = compare(&wild, Design::Independent, Prior::NONE, 0.05).unwrap();
-    assert_eq!(judge(&[wild], 0.05), [Verdict::Inconclusive]);
+    assert_eq!(judge(&[wild], 0.05), [ChangeVerdict::Inconclusive]);
     let visible = wild.smallest_visible(0.05, 0.8).unwrap();
     assert!(visible > 0.5, "{visible}");
 }
@@ -137,12 +140,12 @@ fn verdicts_agree_with_the_interval_that_is_shown() {
         let interval = found.confidence_interval(CONFIDENCE);
         let inside = 1.0 / (1.0 + threshold) < interval.low && interval.high < 1.0 + threshold;
         let expected = match (inside, interval.contains(1.0)) {
-            (true, true) => Verdict::Unchanged,
-            (true, false) => Verdict::BelowThreshold,
-            (false, true) => Verdict::Inconclusive,
-            (false, false) if interval.low >= 1.0 + threshold => Verdict::More,
-            (false, false) if interval.high <= 1.0 / (1.0 + threshold) => Verdict::Less,
-            (false, false) => Verdict::MayExceed,
+            (true, true) => ChangeVerdict::Unchanged,
+            (true, false) => ChangeVerdict::BelowThreshold,
+            (false, true) => ChangeVerdict::Inconclusive,
+            (false, false) if interval.low >= 1.0 + threshold => ChangeVerdict::More,
+            (false, false) if interval.high <= 1.0 / (1.0 + threshold) => ChangeVerdict::Less,
+            (false, false) => ChangeVerdict::MayExceed,
         };
         assert_eq!(
             verdict, expected,
@@ -178,8 +181,11 @@ fn of_many_a_difference_that_one_alone_would_show_is_not_sure() {
     );
     let mut family = vec![equal.unwrap(); (0.1 / p) as usize];
     family.push(shown);
-    assert_eq!(judge(&[shown], 0.05), [Verdict::MayExceed]);
-    assert_eq!(judge(&family, 0.05).last(), Some(&Verdict::Inconclusive));
+    assert_eq!(judge(&[shown], 0.05), [ChangeVerdict::MayExceed]);
+    assert_eq!(
+        judge(&family, 0.05).last(),
+        Some(&ChangeVerdict::Inconclusive)
+    );
 }
 
 /// Draws a standard normal deviate (Box and Muller).
@@ -208,7 +214,7 @@ fn simulated(random: &mut Random, runs: usize, factor: f64) -> Vec<(Vec<f64>, Ve
         .collect()
 }
 
-fn verdicts(random: &mut Random, runs: usize, factor: f64, moderated: bool) -> Vec<Verdict> {
+fn verdicts(random: &mut Random, runs: usize, factor: f64, moderated: bool) -> Vec<ChangeVerdict> {
     let data = simulated(random, runs, factor);
     let family: Vec<Measured<'_>> = data
         .iter()
@@ -235,7 +241,7 @@ fn equal_programs_are_called_different_at_most_as_often_as_promised() {
             let found = verdicts(&mut random, runs, 1.0, moderated);
             found
                 .iter()
-                .any(|verdict| *verdict != Verdict::Inconclusive)
+                .any(|verdict| *verdict != ChangeVerdict::Inconclusive)
         });
         let alarms = alarms.count();
         assert!(
@@ -251,10 +257,10 @@ fn a_change_of_a_tenth_is_found_and_it_alone() {
     let (mut found, mut others) = (0, 0);
     for _ in 0..100 {
         let verdicts = verdicts(&mut random, 5, 1.10, true);
-        found += usize::from(verdicts[0] == Verdict::More);
+        found += usize::from(verdicts[0] == ChangeVerdict::More);
         others += verdicts[1..]
             .iter()
-            .filter(|verdict| **verdict != Verdict::Inconclusive)
+            .filter(|verdict| **verdict != ChangeVerdict::Inconclusive)
             .count();
     }
     assert!(found >= 90, "{found} of 100");

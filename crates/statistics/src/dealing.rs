@@ -5,7 +5,7 @@
 //! nothing changed, all deals were equally likely. So a finding must stand out among them, by the
 //! largest t of all quantities (Westfall and Young 1993, section 2.3, single step).
 
-use crate::error::CompareError;
+use crate::error::MeasurementError;
 use crate::measured::{Design, Measured, differences, from_mean, logarithms, rounding_variance};
 use crate::prior::Prior;
 use crate::random::{Dice, combinations};
@@ -25,14 +25,14 @@ const SAME: f64 = 1e-9;
 /// All quantities must have the same runs. Mean differences below `least` count as 0.
 ///
 /// # Errors
-/// [`CompareError`], as in [`compare`](crate::compare).
+/// [`MeasurementError`], as in [`compare`](crate::compare).
 pub fn adjusted_by_dealing(
     quantities: &[Measured<'_>],
     design: Design,
     prior: Prior,
     threshold: f64,
     least: f64,
-) -> Result<Option<Vec<f64>>, CompareError> {
+) -> Result<Option<Vec<f64>>, MeasurementError> {
     let Some(first) = quantities.first() else {
         return Ok(None);
     };
@@ -126,7 +126,11 @@ struct Dealt {
 }
 
 impl Dealt {
-    fn of(measured: &Measured<'_>, design: Design, prior: Prior) -> Result<Dealt, CompareError> {
+    fn of(
+        measured: &Measured<'_>,
+        design: Design,
+        prior: Prior,
+    ) -> Result<Dealt, MeasurementError> {
         let base = logarithms(measured.base, measured.resolution)?;
         let new = logarithms(measured.new, measured.resolution)?;
         let rounding = rounding_variance(&base, &new, measured.resolution);

@@ -1,9 +1,9 @@
-//! [`CompareError`].
+//! [`MeasurementError`].
 
 /// Error of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CompareError {
+pub enum MeasurementError {
     /// Too few runs to estimate the noise, and no prior.
     #[error(
         "{runs} runs are too few to measure the noise between runs; give each side at least two"
@@ -23,13 +23,13 @@ pub enum CompareError {
     /// A value is infinite or NaN.
     #[error("{value} cannot be compared")]
     NotFinite {
-        /// The value.
+        /// Measured value of a run.
         value: f64,
     },
     /// A value is negative, or zero without a resolution.
     #[error("{value} has no logarithm; only positive values can be compared by their ratio")]
     NotPositive {
-        /// The value.
+        /// Measured value of a run.
         value: f64,
     },
 }

@@ -1,6 +1,6 @@
 //! [`Measured`]: values of a quantity on two sides, and their spread.
 
-use crate::error::CompareError;
+use crate::error::MeasurementError;
 use crate::summary::{mean, variance};
 
 /// Non-negative values of a quantity on two sides.
@@ -62,11 +62,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    pub(crate) fn of(measured: &Measured<'_>, design: Design) -> Result<Spread, CompareError> {
+    pub(crate) fn of(measured: &Measured<'_>, design: Design) -> Result<Spread, MeasurementError> {
         let base = logarithms(measured.base, measured.resolution)?;
         let new = logarithms(measured.new, measured.resolution)?;
         if base.is_empty() || new.is_empty() {
-            return Err(CompareError::TooFewRuns { runs: 0 });
+            return Err(MeasurementError::TooFewRuns { runs: 0 });
         }
         let rounding = rounding_variance(&base, &new, measured.resolution);
         let (found, degrees, deviations) = match design {
@@ -117,20 +117,20 @@ fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
 }
 
 /// Returns logarithms of values plus half the resolution, so that zero has one.
-pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
+pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, MeasurementError> {
     finite(values)?;
     (values.iter())
         .map(|value| match value + resolution / 2.0 {
             positive if positive > 0.0 && *value >= 0.0 => Ok(positive.ln()),
-            _ => Err(CompareError::NotPositive { value: *value }),
+            _ => Err(MeasurementError::NotPositive { value: *value }),
         })
         .collect()
 }
 
-pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, CompareError> {
+pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, MeasurementError> {
     match base.len() == new.len() {
         true => Ok(base.iter().zip(new).map(|(base, new)| new - base).collect()),
-        false => Err(CompareError::NotInPairs {
+        false => Err(MeasurementError::NotInPairs {
             base: base.len(),
             new: new.len(),
         }),
@@ -138,9 +138,9 @@ pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, Compare
 }
 
 /// Rejects infinite and NaN values.
-pub(crate) fn finite(values: &[f64]) -> Result<(), CompareError> {
+pub(crate) fn finite(values: &[f64]) -> Result<(), MeasurementError> {
     match values.iter().find(|value| !value.is_finite()) {
-        Some(value) => Err(CompareError::NotFinite { value: *value }),
+        Some(value) => Err(MeasurementError::NotFinite { value: *value }),
         None => Ok(()),
     }
 }

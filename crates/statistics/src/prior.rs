@@ -1,6 +1,6 @@
 //! [`Prior`]: noise between runs, known in advance.
 
-use crate::error::CompareError;
+use crate::error::MeasurementError;
 use crate::gamma::{inverse_trigamma, trigamma};
 use crate::measured::{Design, Measured, Spread};
 use crate::summary::{mean, variance};
@@ -60,11 +60,11 @@ impl Prior {
     /// including outliers: a wild quantity makes all depend more on their own runs.
     ///
     /// # Errors
-    /// [`CompareError`], as in [`compare`](crate::compare).
+    /// [`MeasurementError`], as in [`compare`](crate::compare).
     pub fn from_family(
         family: &[Measured<'_>],
         design: Design,
-    ) -> Result<Option<Prior>, CompareError> {
+    ) -> Result<Option<Prior>, MeasurementError> {
         let mut spreads = Vec::with_capacity(family.len());
         for measured in family {
             let spread = Spread::of(measured, design)?;

@@ -1,11 +1,11 @@
-//! [`Summary`]: a quantity in several runs.
+//! [`RunSummary`]: a quantity in several runs.
 
 use crate::distribution::quantile;
 use crate::interval::Interval;
 
 /// Summary of a quantity in several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct RunSummary {
     /// Number of runs.
     pub runs: usize,
     /// Arithmetic mean.
@@ -23,15 +23,15 @@ pub struct Summary {
     pub max: f64,
 }
 
-impl Summary {
+impl RunSummary {
     /// Summarizes values; `None` without values, or if one is not finite.
-    pub fn of(values: &[f64]) -> Option<Summary> {
+    pub fn of(values: &[f64]) -> Option<RunSummary> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
         let sorted = sorted(values);
         let deviation = variance(values).map(f64::sqrt);
-        Some(Summary {
+        Some(RunSummary {
             runs: values.len(),
             mean: mean(values),
             median: percentile(&sorted, 0.5),
@@ -120,14 +120,14 @@ mod tests {
     fn figures_are_those_of_nist() {
         // NIST StRD, univariate summary statistics, NumAcc1: certified mean 10000002, standard
         // deviation 1.
-        let found = Summary::of(&[10_000_001.0, 10_000_003.0, 10_000_002.0]).unwrap();
+        let found = RunSummary::of(&[10_000_001.0, 10_000_003.0, 10_000_002.0]).unwrap();
         assert_eq!((found.mean, found.median), (10_000_002.0, 10_000_002.0));
         assert_eq!(found.standard_deviation, Some(1.0));
         assert_eq!((found.min, found.max), (10_000_001.0, 10_000_003.0));
         // NumAcc2, 1001 values: certified mean 1.2, standard deviation 0.1.
         let mut values = vec![1.2];
         values.extend((0..1000).map(|i| if i % 2 == 0 { 1.1 } else { 1.3 }));
-        let found = Summary::of(&values).unwrap();
+        let found = RunSummary::of(&values).unwrap();
         assert!((found.mean - 1.2).abs() < 1e-13);
         assert!((found.standard_deviation.unwrap() - 0.1).abs() < 1e-13);
     }
@@ -136,7 +136,7 @@ mod tests {
     fn the_interval_is_that_of_students_sleep_data() {
         // R: t.test(sleep$extra[1:10])$conf.int, by scipy.stats.t.interval (scipy 1.17.1).
         let values = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
-        let found = Summary::of(&values).unwrap();
+        let found = RunSummary::of(&values).unwrap();
         assert!((found.standard_deviation.unwrap() - 1.789_009_7).abs() < 1e-6);
         let interval = found.confidence_interval(0.95).unwrap();
         assert!(
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn one_run_has_no_spread_and_none_has_nothing() {
-        let one = Summary::of(&[3.0]).unwrap();
+        let one = RunSummary::of(&[3.0]).unwrap();
         assert_eq!((one.mean, one.median, one.runs), (3.0, 3.0, 1));
         assert_eq!((one.standard_deviation, one.standard_error), (None, None));
         assert_eq!(one.confidence_interval(0.95), None);
-        assert_eq!(Summary::of(&[]), None);
-        assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
+        assert_eq!(RunSummary::of(&[]), None);
+        assert_eq!(RunSummary::of(&[1.0, f64::NAN]), None);
     }
 
     #[test]

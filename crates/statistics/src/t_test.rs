@@ -1,7 +1,7 @@
 //! [`TTest`]: Welch's test and the paired test, on untransformed values.
 
 use crate::distribution::{quantile, upper_tail};
-use crate::error::CompareError;
+use crate::error::MeasurementError;
 use crate::interval::Interval;
 use crate::measured::{differences, finite};
 use crate::summary::{mean, variance};
@@ -47,13 +47,13 @@ impl TTest {
 /// Compares the means of independent sides with possibly different spreads (Welch 1947).
 ///
 /// # Errors
-/// [`CompareError::TooFewRuns`] for fewer than two values on a side, [`CompareError::NotFinite`].
-pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
+/// [`MeasurementError::TooFewRuns`] for fewer than two values on a side, [`MeasurementError::NotFinite`].
+pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, MeasurementError> {
     finite(base)?;
     finite(new)?;
     let share = |values: &[f64]| match variance(values) {
         Some(variance) => Ok(variance / values.len() as f64),
-        None => Err(CompareError::TooFewRuns { runs: values.len() }),
+        None => Err(MeasurementError::TooFewRuns { runs: values.len() }),
     };
     let (a, b) = (share(base)?, share(new)?);
     let squares = a * a / (base.len() as f64 - 1.0) + b * b / (new.len() as f64 - 1.0);
@@ -67,14 +67,14 @@ pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
 /// Compares pairs of runs, such as alternating ones.
 ///
 /// # Errors
-/// [`CompareError::NotInPairs`] for sides of different length, [`CompareError::TooFewRuns`] for
-/// fewer than two pairs, [`CompareError::NotFinite`].
-pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
+/// [`MeasurementError::NotInPairs`] for sides of different length, [`MeasurementError::TooFewRuns`] for
+/// fewer than two pairs, [`MeasurementError::NotFinite`].
+pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, MeasurementError> {
     finite(base)?;
     finite(new)?;
     let differences = differences(base, new)?;
     let n = differences.len();
-    let variance = variance(&differences).ok_or(CompareError::TooFewRuns { runs: n })?;
+    let variance = variance(&differences).ok_or(MeasurementError::TooFewRuns { runs: n })?;
     let error = (variance / n as f64).sqrt();
     Ok(TTest::new(mean(&differences), error, n as f64 - 1.0))
 }
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_tested_is_an_error() {
-        let few = CompareError::TooFewRuns { runs: 1 };
+        let few = MeasurementError::TooFewRuns { runs: 1 };
         assert_eq!(welch(&[1.0], &[1.0, 2.0]), Err(few));
-        let odd = CompareError::NotInPairs { base: 2, new: 3 };
+        let odd = MeasurementError::NotInPairs { base: 2, new: 3 };
         assert_eq!(paired(&[1.0, 2.0], &[1.0, 2.0, 3.0]), Err(odd));
         assert!(welch(&[1.0, f64::NAN], &[1.0, 2.0]).is_err());
     }

@@ -1,11 +1,11 @@
-//! [`Verdict`]: result of a comparison among many quantities.
+//! [`ChangeVerdict`]: result of a comparison among many quantities.
 
 use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
-/// Confidence of the displayed interval, which decides between all verdicts but [`Verdict::More`]
-/// and [`Verdict::Less`]. No verdict contradicts it.
+/// Confidence of the displayed interval, which decides between all verdicts but [`ChangeVerdict::More`]
+/// and [`ChangeVerdict::Less`]. No verdict contradicts it.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Result for one of several quantities.
@@ -18,7 +18,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// After correction for the number of quantities, insignificant `More` and `Less` become
 /// `MayExceed`, and insignificant `MayExceed` becomes `Inconclusive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// Increase by at least the threshold.
     More,
     /// Decrease by at least the threshold.
@@ -33,15 +33,15 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// Judges quantities together. At most the share `q` of [`More`](Verdict::More) and
-/// [`Less`](Verdict::Less) is false on average. Without differences, the probability of any is at
+/// Judges quantities together. At most the share `q` of [`More`](ChangeVerdict::More) and
+/// [`Less`](ChangeVerdict::Less) is false on average. Without differences, the probability of any is at
 /// most `q` (usually 0.05).
-pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<Verdict> {
+pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<ChangeVerdict> {
     judge_by(comparisons, q, Correction::default())
 }
 
 /// Judges like [`judge`], with another correction and its guarantee.
-pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> Vec<Verdict> {
+pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> Vec<ChangeVerdict> {
     let adjusted = |p: fn(&Comparison) -> f64| -> Vec<f64> {
         correction.adjust(&comparisons.iter().map(p).collect::<Vec<f64>>())
     };
@@ -53,8 +53,8 @@ pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> V
         .map(|(comparison, (beyond, any))| {
             let is_more = comparison.p_more < comparison.p_less;
             match beyond <= q && comparison.p_more.min(comparison.p_less) <= end {
-                true if is_more => Verdict::More,
-                true => Verdict::Less,
+                true if is_more => ChangeVerdict::More,
+                true => ChangeVerdict::Less,
                 false => not_beyond(comparison, any),
             }
         })
@@ -62,13 +62,13 @@ pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> V
 }
 
 /// Judges a comparison without finding. `any` is the adjusted p-value of "no change".
-fn not_beyond(comparison: &Comparison, any: f64) -> Verdict {
+fn not_beyond(comparison: &Comparison, any: f64) -> ChangeVerdict {
     let interval = comparison.log_interval(CONFIDENCE);
     let margin = Interval::around(0.0, comparison.threshold.ln_1p());
     match comparison.threshold > 0.0 && interval.is_inside(margin) {
-        true if interval.contains(0.0) => Verdict::Unchanged,
-        true => Verdict::BelowThreshold,
-        false if any <= 1.0 - CONFIDENCE => Verdict::MayExceed,
-        false => Verdict::Inconclusive,
+        true if interval.contains(0.0) => ChangeVerdict::Unchanged,
+        true => ChangeVerdict::BelowThreshold,
+        false if any <= 1.0 - CONFIDENCE => ChangeVerdict::MayExceed,
+        false => ChangeVerdict::Inconclusive,
     }
 }

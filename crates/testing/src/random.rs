@@ -20,12 +20,6 @@ impl Random {
         (self.0 >> 33) as u32
     }
 
-    /// Returns 64 random bits, from three steps.
-    pub fn next_u64(&mut self) -> u64 {
-        let parts = [self.next_u31(), self.next_u31(), self.next_u31()].map(u64::from);
-        parts[0] << 33 ^ parts[1] << 16 ^ parts[2]
-    }
-
     /// Returns a number below `limit`; 0 if `limit` is 0. Limits above 2^31 are never reached.
     pub fn below(&mut self, limit: u64) -> u64 {
         u64::from(self.next_u31()) % limit.max(1)

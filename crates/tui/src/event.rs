@@ -5,7 +5,7 @@ use crate::keys::Key;
 /// Input of the views.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum InputEvent {
     /// Key press.
     Key(Key),
     /// Mouse button press at a column and row.

@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`State`] | the state of all views; [`update`](State::update) handles an [`Event`] |
+//! | [`State`] | the state of all views; [`update`](State::update) handles an [`InputEvent`] |
 //! | [`draw()`] | draws the state into the cells of a screen |
 //! | [`keys`] | table of keys for the views, the help, and the documentation |
 //! | [`terminal`] | event loop on a real terminal, which it restores |
@@ -20,7 +20,7 @@
 //! use ratatui::buffer::Buffer;
 //! use ratatui::layout::Rect;
 //! use rprof_profile::{ProfileBuilder, WeighBy, WeightUnit};
-//! use rprof_tui::{Event, Key, Source, State, Theme, draw};
+//! use rprof_tui::{InputEvent, Key, Source, State, Theme, draw};
 //!
 //! let mut builder = ProfileBuilder::new();
 //! let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -43,7 +43,7 @@
 //!     live: None,
 //! };
 //! let mut state = State::new(source, 80, 24);
-//! state.update(Event::Key(Key::Char('3')));
+//! state.update(InputEvent::Key(Key::Char('3')));
 //! let mut screen = Buffer::empty(Rect::new(0, 0, 80, 24));
 //! draw(&state, Theme::default(), &mut screen);
 //! ```
@@ -72,8 +72,8 @@ mod update;
 mod view;
 
 pub use draw::draw;
-pub use event::{Effect, Event};
+pub use event::{Effect, InputEvent};
 pub use keys::Key;
-pub use source::{Live, SinceStart, Source};
+pub use source::{LiveFacts, SinceStart, Source};
 pub use state::State;
 pub use text::Theme;

@@ -14,7 +14,7 @@ use rprof_profile::{
 use crate::event::Effect;
 use crate::keys::KEYS;
 use crate::testing::{folded, keys, press, recorded, screen, source, styles, text};
-use crate::{Event, Key, State, Theme};
+use crate::{InputEvent, Key, State, Theme};
 
 fn shown(script: &str, width: u16, height: u16) -> State {
     let mut state = State::new(source(recorded()), width, height);
@@ -272,9 +272,9 @@ fn names_cannot_speak_to_the_terminal() {
             assert!(cell.symbol().chars().all(is_safe), "{:?}", cell.symbol());
         }
     }
-    let effects = state.update(Event::Key(Key::Char('1')));
+    let effects = state.update(InputEvent::Key(Key::Char('1')));
     assert_eq!(effects, []);
-    let copied = state.update(Event::Key(Key::Char('y')));
+    let copied = state.update(InputEvent::Key(Key::Char('y')));
     assert_eq!(copied, [Effect::Copy("\u{fffd}31m".to_owned())]);
 }
 
@@ -282,7 +282,7 @@ fn names_cannot_speak_to_the_terminal() {
 fn every_size_has_a_screen() {
     for (width, height) in [(0, 0), (1, 1), (2, 2), (10, 3), (10, 4), (20, 6), (500, 9)] {
         let mut state = shown("", 80, 24);
-        state.update(Event::Resize(width, height));
+        state.update(InputEvent::Resize(width, height));
         for (_, script) in all_scripts() {
             press(&mut state, script);
             screen(&state, Theme::default());
@@ -314,19 +314,19 @@ fn deep_recursion_and_odd_profiles_are_shown() {
 #[test]
 fn the_mouse_selects_sorts_and_zooms() {
     let mut state = shown("", 80, 24);
-    state.update(Event::Click(5, 5));
+    state.update(InputEvent::Click(5, 5));
     assert_eq!(state.place().selected, 2);
-    state.update(Event::Click(12, 2));
+    state.update(InputEvent::Click(12, 2));
     assert_eq!(state.look.sort, crate::state::Sort::Total);
     // Name of the third view.
-    state.update(Event::Click(22, 1));
+    state.update(InputEvent::Click(22, 1));
     assert_eq!(state.look.view, crate::view::View::Flame);
-    state.update(Event::Click(0, 4));
+    state.update(InputEvent::Click(0, 4));
     let selected = state.look.flame_node;
     assert!(selected.is_some());
-    state.update(Event::Click(0, 4));
+    state.update(InputEvent::Click(0, 4));
     assert_eq!(state.look.zoom, selected);
-    state.update(Event::Scroll(3));
+    state.update(InputEvent::Scroll(3));
 }
 
 fn any_key() -> impl Strategy<Value = Key> {
@@ -348,7 +348,7 @@ proptest! {
         let first = shown("", 90, 26);
         let mut state = first.clone();
         for key in script {
-            state.update(Event::Key(key));
+            state.update(InputEvent::Key(key));
             screen(&state, Theme::default());
         }
         let look = |state: &State| {
@@ -401,7 +401,7 @@ fn live_source(samples: u64) -> crate::Source {
     crate::Source {
         title: "top  whole system".to_owned(),
         about: "window 10 s  lost 0".to_owned(),
-        live: Some(crate::Live {
+        live: Some(crate::LiveFacts {
             corner: "rprof 1.2% CPU".to_owned(),
             since_start: [crate::SinceStart::new(&top, WeighBy::Period)].into(),
         }),
@@ -465,7 +465,7 @@ fn live_keys_are_orders() {
     let mut live = State::new(live_source(30), 100, 12);
     let mut recording = shown("", 100, 12);
     for (key, order) in orders {
-        let key = Event::Key(Key::Char(key));
+        let key = InputEvent::Key(Key::Char(key));
         assert_eq!(live.update(key.clone()), [order]);
         assert_eq!(recording.update(key), []);
     }
@@ -478,7 +478,7 @@ fn fresh_profiles_keep_the_selection() {
     press(&mut state, "<Down>");
     let name = |state: &State| state.selected().map(|id| state.model.name(id));
     assert_eq!(name(&state).as_deref(), Some("cold"));
-    state.update(Event::Fresh(Box::new(live_source(2))));
+    state.update(InputEvent::Fresh(Box::new(live_source(2))));
     assert_eq!(name(&state).as_deref(), Some("cold"));
     let mut builder = ProfileBuilder::new();
     builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -487,7 +487,7 @@ fn fresh_profiles_keep_the_selection() {
         generation: 1,
         ..live_source(1)
     };
-    state.update(Event::Fresh(Box::new(empty)));
+    state.update(InputEvent::Fresh(Box::new(empty)));
     for view in '1'..='7' {
         press(&mut state, &view.to_string());
         assert!(!text(&screen(&state, Theme::default())).is_empty());

@@ -1,4 +1,4 @@
-//! [`Source`]: input of the views. [`Live`]: additional input for a live profile.
+//! [`Source`]: input of the views. [`LiveFacts`]: additional input for a live profile.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Source {
     /// Generation of the profile's ids. It changes if ids get another meaning.
     pub generation: u64,
     /// Facts about a live profile; `None` for a recording.
-    pub live: Option<Live>,
+    pub live: Option<LiveFacts>,
 }
 
 impl Source {
@@ -50,7 +50,7 @@ impl Source {
 
 /// Facts about a live profile.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveFacts {
     /// Text in the right corner, such as the profiler's own CPU usage.
     pub corner: String,
     /// Sums since the start, by event.

@@ -23,12 +23,12 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::event::{Effect, Event};
+use crate::event::{Effect, InputEvent};
 use crate::keys::Key;
 use crate::{Source, State, Theme};
 
 enum Input {
-    Event(Event),
+    Event(InputEvent),
     Signal(i32),
     /// End of the key input, or a panic in any thread.
     Ended,
@@ -76,7 +76,7 @@ impl Default for Inbox {
 
 impl Sender {
     /// Sends an event. Returns false if the loop has ended.
-    pub fn send(&self, event: Event) -> bool {
+    pub fn send(&self, event: InputEvent) -> bool {
         self.0.send(Input::Event(event)).is_ok()
     }
 }
@@ -96,7 +96,7 @@ pub fn run(
     source: Source,
     theme: Theme,
     inbox: &Inbox,
-    mut handle: impl FnMut(Effect) -> Option<Event>,
+    mut handle: impl FnMut(Effect) -> Option<InputEvent>,
 ) -> io::Result<End> {
     let (width, height) = size().unwrap_or((80, 24));
     let mut state = State::new(source, width, height);
@@ -115,7 +115,7 @@ fn turn(
     theme: Theme,
     terminal: &mut Canvas,
     inbox: &Inbox,
-    handle: &mut impl FnMut(Effect) -> Option<Event>,
+    handle: &mut impl FnMut(Effect) -> Option<InputEvent>,
 ) -> io::Result<End> {
     loop {
         terminal.draw(state, theme)?;
@@ -195,7 +195,7 @@ fn stop(state: &mut State, terminal: &mut Canvas) -> io::Result<()> {
 
 fn resize(state: &mut State, terminal: &mut Canvas) -> io::Result<()> {
     if let Ok((width, height)) = size() {
-        state.update(Event::Resize(width, height));
+        state.update(InputEvent::Resize(width, height));
     }
     terminal.clear(state)
 }
@@ -291,11 +291,11 @@ fn forward_keys(sender: mpsc::Sender<Input>) {
     thread::Builder::new().name("keys".into()).spawn(read).ok();
 }
 
-fn translated(event: event::Event) -> Option<Event> {
+fn translated(event: event::Event) -> Option<InputEvent> {
     match event {
         event::Event::Key(key) if key.kind != KeyEventKind::Release => {
             let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-            Some(Event::Key(match key.code {
+            Some(InputEvent::Key(match key.code {
                 KeyCode::Char(c) if is_control => Key::Ctrl(c.to_ascii_lowercase()),
                 KeyCode::Char(c) => Key::Char(c),
                 KeyCode::Enter => Key::Enter,
@@ -316,14 +316,18 @@ fn translated(event: event::Event) -> Option<Event> {
             }))
         }
         event::Event::Mouse(mouse) => match mouse.kind {
-            MouseEventKind::Down(MouseButton::Left) => Some(Event::Click(mouse.column, mouse.row)),
-            MouseEventKind::Drag(MouseButton::Left) => Some(Event::Drag(mouse.column, mouse.row)),
-            MouseEventKind::ScrollUp => Some(Event::Scroll(-3)),
-            MouseEventKind::ScrollDown => Some(Event::Scroll(3)),
+            MouseEventKind::Down(MouseButton::Left) => {
+                Some(InputEvent::Click(mouse.column, mouse.row))
+            }
+            MouseEventKind::Drag(MouseButton::Left) => {
+                Some(InputEvent::Drag(mouse.column, mouse.row))
+            }
+            MouseEventKind::ScrollUp => Some(InputEvent::Scroll(-3)),
+            MouseEventKind::ScrollDown => Some(InputEvent::Scroll(3)),
             _ => None,
         },
-        event::Event::Paste(text) => Some(Event::Paste(text)),
-        event::Event::Resize(width, height) => Some(Event::Resize(width, height)),
+        event::Event::Paste(text) => Some(InputEvent::Paste(text)),
+        event::Event::Resize(width, height) => Some(InputEvent::Resize(width, height)),
         _ => None,
     }
 }

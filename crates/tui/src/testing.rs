@@ -11,7 +11,7 @@ use rprof_profile::{
 };
 
 use crate::model::Model;
-use crate::{Event, Key, Source, State, Theme};
+use crate::{InputEvent, Key, Source, State, Theme};
 
 pub(crate) fn folded(text: &str) -> Profile {
     rprof_profile::folded::read(text.as_bytes(), Path::new("x.folded"), &Filter::default()).unwrap()
@@ -78,7 +78,7 @@ pub(crate) fn keys(script: &str) -> Vec<Key> {
 
 pub(crate) fn press(state: &mut State, script: &str) {
     for key in keys(script) {
-        state.update(Event::Key(key));
+        state.update(InputEvent::Key(key));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rprof_profile::views::selection::FunctionSet;
 
-use crate::event::{Effect, Event};
+use crate::event::{Effect, InputEvent};
 use crate::filters::{Filter, FilterKind, Pattern, named};
 use crate::keys::{Action, Key, action, help_lines};
 use crate::list::{List, Screen};
@@ -14,35 +14,35 @@ use crate::view::View;
 
 impl State {
     /// Handles an event. Returns the effects that the caller must perform.
-    pub fn update(&mut self, event: Event) -> Vec<Effect> {
+    pub fn update(&mut self, event: InputEvent) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
-            Event::Key(key) => {
+            InputEvent::Key(key) => {
                 self.message = None;
                 self.key(key, &mut effects);
             }
-            Event::Paste(text) => {
+            InputEvent::Paste(text) => {
                 if let Some(prompt) = &mut self.prompt {
                     prompt.text.extend(text.chars().filter(|c| !c.is_control()));
                     self.typed();
                 }
             }
-            Event::Click(x, y) => self.click(x, y),
-            Event::Drag(x, y) => self.drag(x, y),
-            Event::Scroll(rows) => self.scroll(rows as isize),
-            Event::Resize(width, height) => {
+            InputEvent::Click(x, y) => self.click(x, y),
+            InputEvent::Drag(x, y) => self.drag(x, y),
+            InputEvent::Scroll(rows) => self.scroll(rows as isize),
+            InputEvent::Resize(width, height) => {
                 self.screen = Screen { width, height };
                 effects.push(Effect::Redraw);
             }
-            Event::Message(text) => self.message = Some(text),
-            Event::Page(heading, lines) => {
+            InputEvent::Message(text) => self.message = Some(text),
+            InputEvent::Page(heading, lines) => {
                 self.popup = Some(Popup::Page {
                     heading,
                     lines,
                     list: List::default(),
                 });
             }
-            Event::Fresh(source) => self.fresh(*source),
+            InputEvent::Fresh(source) => self.fresh(*source),
         }
         self.settle();
         effects

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rprof_profile::{ProfileBuilder, WeighBy, WeightUnit};
 use rprof_testing::needs;
 use rprof_tui::terminal::{self, Inbox};
-use rprof_tui::{Effect, Event, Key, Source, Theme};
+use rprof_tui::{Effect, InputEvent, Key, Source, Theme};
 
 /// Timeout, generous for a busy machine.
 const HANG: Duration = Duration::from_secs(120);
@@ -35,7 +35,7 @@ fn show(panics: fn()) {
         live: None,
     };
     let inbox = Inbox::new();
-    inbox.sender().send(Event::Key(Key::Char('a')));
+    inbox.sender().send(InputEvent::Key(Key::Char('a')));
     let end = terminal::run(source, Theme::default(), &inbox, |effect| {
         if let Effect::Annotate(_) = effect {
             panics();

@@ -15,7 +15,7 @@ use rusty_s3::{Credentials, UrlStyle};
 use ureq::Agent;
 use ureq::http::header::RETRY_AFTER;
 
-use super::Outcome;
+use super::SendOutcome;
 use crate::config::To;
 
 /// Validity of a request signature.
@@ -103,7 +103,7 @@ impl Bucket {
         }
     }
 
-    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Outcome {
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> SendOutcome {
         // Keys may be rotated.
         let credentials = match read_credentials(&self.credentials) {
             Ok(credentials) => credentials,
@@ -125,7 +125,7 @@ impl Bucket {
                 let body = body.read_to_vec().unwrap_or_default();
                 outcome(status, after, &String::from_utf8_lossy(&body))
             }
-            Err(error) => Outcome::Later {
+            Err(error) => SendOutcome::Later {
                 why: without_address(&error),
                 after: None,
             },
@@ -155,7 +155,7 @@ fn without_address(error: &ureq::Error) -> String {
 }
 
 /// Maps a response to an outcome (Amazon S3 API, "Error responses").
-fn outcome(status: u16, after: Option<Duration>, body: &str) -> Outcome {
+fn outcome(status: u16, after: Option<Duration>, body: &str) -> SendOutcome {
     let tag = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
         rest.split_once("</").map(|(text, _)| text)
@@ -167,11 +167,11 @@ fn outcome(status: u16, after: Option<Duration>, body: &str) -> Outcome {
     };
     let why = rprof_export::clean::brief(&words);
     match status {
-        200..300 => Outcome::Sent,
-        408 | 429 | 500.. => Outcome::Later { why, after },
+        200..300 => SendOutcome::Sent,
+        408 | 429 | 500.. => SendOutcome::Later { why, after },
         // A wrong clock will be corrected at some time.
-        403 if body.contains("RequestTimeTooSkewed") => Outcome::Later { why, after },
-        _ => Outcome::Refused(why),
+        403 if body.contains("RequestTimeTooSkewed") => SendOutcome::Later { why, after },
+        _ => SendOutcome::Refused(why),
     }
 }
 
@@ -207,24 +207,24 @@ mod tests {
     #[test]
     fn answers_are_what_the_protocol_says() {
         let body = "<Error><Code>NoSuchBucket</Code><Message>no\u{1b} bucket</Message></Error>";
-        let Outcome::Refused(why) = outcome(404, None, body) else {
+        let SendOutcome::Refused(why) = outcome(404, None, body) else {
             panic!("404 is final");
         };
         assert!(why.starts_with("status 404: NoSuchBucket: no") && !why.contains('\u{1b}'));
-        assert_eq!(outcome(200, None, ""), Outcome::Sent);
+        assert_eq!(outcome(200, None, ""), SendOutcome::Sent);
         let after = Some(Duration::from_secs(7));
         for status in [429, 500, 503] {
             assert_eq!(
                 outcome(status, after, ""),
-                Outcome::Later {
+                SendOutcome::Later {
                     why: format!("status {status}"),
                     after,
                 }
             );
         }
         let skewed = outcome(403, None, "<Code>RequestTimeTooSkewed</Code>");
-        assert!(matches!(skewed, Outcome::Later { .. }));
-        assert!(matches!(outcome(403, None, ""), Outcome::Refused(_)));
+        assert!(matches!(skewed, SendOutcome::Later { .. }));
+        assert!(matches!(outcome(403, None, ""), SendOutcome::Refused(_)));
     }
 
     fn to(text: &str) -> To {

@@ -1,13 +1,13 @@
 use super::*;
 
-fn item(name: &str, bytes: usize) -> Item {
-    Item {
+fn item(name: &str, bytes: usize) -> WindowFile {
+    WindowFile {
         name: name.to_owned(),
         bytes: vec![b'x'; bytes],
     }
 }
 
-fn window() -> Vec<Item> {
+fn window() -> Vec<WindowFile> {
     vec![
         item("stacks/a", 10),
         item("hosts/a", 10),

@@ -2,7 +2,7 @@
 //! at the root.
 
 use rprof_profile::memory::MEMORY_OBJECT;
-use rprof_profile::{Function, StackPosition, StackTally};
+use rprof_profile::{Function, StackEnds, StackPosition};
 
 use crate::assemble::inputs::AssembleInputs;
 use crate::stack_end::StackEnd;
@@ -10,7 +10,7 @@ use crate::stack_end::StackEnd;
 /// Adds a group's stacks to the tally of complete and truncated ones. `from_root` iterates over
 /// their locations, root first.
 pub(super) fn tally(
-    stacks: &mut StackTally,
+    stacks: &mut StackEnds,
     from_root: impl Iterator<Item = u32>,
     end: StackEnd,
     samples: u64,

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use rprof_profile::StackTally;
+use rprof_profile::StackEnds;
 use rprof_profile::intern::Lists;
 
 use crate::assemble::inputs::AssembleInputs;
 use crate::assemble::roots::tally;
-use crate::groups::{Weights, WokenBy};
+use crate::groups::{SampleGroup, Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
 
@@ -26,7 +26,7 @@ pub(super) struct WorkerStacks {
     /// Interned lists of frame ids, root first.
     pub(super) lists: Lists<u32>,
     pub(super) groups: FxHashMap<GroupKey, Weights>,
-    pub(super) ends: StackTally,
+    pub(super) ends: StackEnds,
     /// Totals by event index.
     pub(super) events: Vec<Weights>,
     /// Number of samples that contain a location, by location id.
@@ -36,41 +36,24 @@ pub(super) struct WorkerStacks {
 }
 
 impl WorkerStacks {
-    pub(super) fn of(part: &WorkerResult, known: &AssembleInputs<'_>) -> WorkerStacks {
-        let symbols = known.symbols;
-        let mut share = WorkerStacks {
-            at: vec![0; symbols.symbolized.len()],
-            events: vec![Weights::default(); known.events],
+    pub(super) fn of(part: &WorkerResult, inputs: &AssembleInputs<'_>) -> WorkerStacks {
+        let mut stacks = WorkerStacks {
+            at: vec![0; inputs.symbols.symbolized.len()],
+            events: vec![Weights::default(); inputs.events],
             ..WorkerStacks::default()
         };
-        let mut list = Vec::new();
         let callers = part.resolved.stacks.callers();
-        let location = |own: u32| part.locations[own as usize];
-        let outer: Vec<u32> = (0..callers.len() as u32)
-            .map(|callers_id| {
-                list.clear();
-                let locations = callers.get(callers_id).iter().rev();
-                let frames = locations.flat_map(|own| known.frames(location(*own)));
-                list.extend(frames);
-                share.lists.intern(&list).0
-            })
-            .collect();
-        let nothing = share.lists.intern(&[]).0;
-        let focused: Vec<bool> = match known.filter.has_focus() {
-            false => Vec::new(),
-            true => (0..callers.len() as u32)
-                .map(|id| {
-                    let mut all = callers.get(id).iter();
-                    all.any(|own| known.filter.is_focused(location(*own)))
-                })
-                .collect(),
+        let outer = stacks.intern_callers(part, inputs);
+        let focused = focused_callers(part, inputs);
+        let mut leaf_lists = LeafLists {
+            of_leaf: vec![None; part.locations.len()],
+            with_waker: FxHashMap::default(),
+            empty: stacks.lists.intern(&[]).0,
         };
-        // Frame lists, filled on first use.
-        let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
-        let mut with_waker: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
+        let mut list = Vec::new();
         let mut called = vec![0u64; callers.len()];
-        if known.one_by_one {
-            share.keys.resize(part.resolved.counts.len(), None);
+        if inputs.one_by_one {
+            stacks.keys.resize(part.resolved.counts.len(), None);
         }
         for Aggregate {
             key: counted,
@@ -79,78 +62,144 @@ impl WorkerStacks {
         } in part.resolved.counts.iter()
         {
             let group = part.resolved.contexts.get(counted.context);
-            let leaf = counted.leaf().map(location);
-            let reason = known.reason(group.event, || {
-                leaf.into_iter()
-                    .chain(callers.get(counted.list).iter().map(|own| location(*own)))
-            });
-            let waker = known.waker(group.woken);
-            // A runnable thread waited for a CPU: its stack does not tell the reason.
-            let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
-                (WokenBy::Awake, Some((_, name))) => name,
-                _ => reason,
-            });
-            let from_root = || {
-                let callers = callers.get(counted.list).iter().map(|own| location(*own));
-                callers.rev().chain(leaf)
+            let stack = LocatedStack {
+                leaf: counted.leaf().map(|own| part.locations[own as usize]),
+                callers: callers.get(counted.list),
+                locations: &part.locations,
             };
-            if !known.filter.accepts_leaf(leaf, from_root)
-                && !reason.is_some_and(|reason| known.filter.accepts_reason(reason))
-            {
+            let waker = inputs.waker(group.woken);
+            let is_focused = focused.get(counted.list as usize).copied();
+            if !stack.is_wanted(group, waker, is_focused.unwrap_or(true), inputs) {
                 continue;
             }
-            if known.filter.has_focus()
-                && !focused[counted.list as usize]
-                && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
-                && !reason.is_some_and(|reason| known.filter.is_focused_reason(reason))
-                && !waker.is_some_and(|(_, name)| known.filter.is_focused_reason(name))
-            {
-                continue;
-            }
-            let has_frames = leaf.is_some() || !callers.get(counted.list).is_empty();
-            if known.has_callchains && has_frames {
+            let has_frames = stack.leaf.is_some() || !stack.callers.is_empty();
+            if inputs.has_callchains && has_frames {
                 tally(
-                    &mut share.ends,
-                    from_root(),
+                    &mut stacks.ends,
+                    stack.from_root(),
                     group.end,
                     amount.samples,
-                    known,
+                    inputs,
                 );
             }
             called[counted.list as usize] += amount.samples;
-            if let Some(leaf) = leaf {
-                share.at[leaf as usize] += amount.samples;
+            if let Some(leaf) = stack.leaf {
+                stacks.at[leaf as usize] += amount.samples;
             }
-            share.events[group.event as usize].add(amount);
-            let inner = match (counted.leaf(), waker) {
-                (own, Some((waker, _))) => *with_waker.entry((own, waker)).or_insert_with(|| {
-                    list.clear();
-                    list.extend(own.into_iter().flat_map(|own| known.frames(location(own))));
-                    list.push(waker);
-                    share.lists.intern(&list).0
-                }),
-                (None, None) => nothing,
-                (Some(own), None) => *inner[own as usize].get_or_insert_with(|| {
-                    list.clear();
-                    list.extend(known.frames(location(own)));
-                    share.lists.intern(&list).0
-                }),
-            };
+            stacks.events[group.event as usize].add(amount);
+            let waker = waker.map(|(waker, _)| waker);
+            let inner = leaf_lists.get(counted.leaf(), waker, || {
+                list.clear();
+                list.extend(stack.leaf.into_iter().flat_map(|leaf| inputs.frames(leaf)));
+                list.extend(waker);
+                stacks.lists.intern(&list).0
+            });
             let key = GroupKey {
                 context: counted.context,
                 outer: outer[counted.list as usize],
                 inner,
             };
-            share.groups.entry(key).or_default().add(amount);
-            if let Some(known) = share.keys.get_mut(*id as usize) {
-                *known = Some(key);
+            stacks.groups.entry(key).or_default().add(amount);
+            if let Some(of_sample) = stacks.keys.get_mut(*id as usize) {
+                *of_sample = Some(key);
             }
         }
         for (callers_id, samples) in (0..).zip(called) {
             for own in callers.get(callers_id) {
-                share.at[location(*own) as usize] += samples;
+                stacks.at[part.locations[*own as usize] as usize] += samples;
             }
         }
-        share
+        stacks
+    }
+
+    /// Interns the frames of each list of callers. Returns the frame lists in that order.
+    fn intern_callers(&mut self, part: &WorkerResult, inputs: &AssembleInputs<'_>) -> Vec<u32> {
+        let callers = part.resolved.stacks.callers();
+        let mut list = Vec::new();
+        let outer = (0..callers.len() as u32).map(|callers_id| {
+            list.clear();
+            let locations = callers.get(callers_id).iter().rev();
+            let locations = locations.map(|own| part.locations[*own as usize]);
+            list.extend(locations.flat_map(|location| inputs.frames(location)));
+            self.lists.intern(&list).0
+        });
+        outer.collect()
+    }
+}
+
+/// Returns for each list of callers if it contains a focused function; nothing without a focus.
+fn focused_callers(part: &WorkerResult, inputs: &AssembleInputs<'_>) -> Vec<bool> {
+    if !inputs.filter.has_focus() {
+        return Vec::new();
+    }
+    let callers = part.resolved.stacks.callers();
+    let lists = (0..callers.len() as u32).map(|id| callers.get(id).iter());
+    lists
+        .map(|mut list| list.any(|own| inputs.filter.is_focused(part.locations[*own as usize])))
+        .collect()
+}
+
+/// A stack with global location ids.
+struct LocatedStack<'a> {
+    leaf: Option<u32>,
+    /// Worker-local location ids, innermost first.
+    callers: &'a [u32],
+    /// Global location id by worker-local id.
+    locations: &'a [u32],
+}
+
+impl LocatedStack<'_> {
+    fn callers(&self) -> impl DoubleEndedIterator<Item = u32> {
+        self.callers.iter().map(|own| self.locations[*own as usize])
+    }
+
+    fn from_root(&self) -> impl Iterator<Item = u32> {
+        self.callers().rev().chain(self.leaf)
+    }
+
+    /// Returns true if the filter accepts the stack, or the reason or waker of its wait.
+    /// `callers_focused`: the callers contain a focused function, or there is no focus.
+    fn is_wanted(
+        &self,
+        group: &SampleGroup,
+        waker: Option<(u32, &str)>,
+        callers_focused: bool,
+        inputs: &AssembleInputs<'_>,
+    ) -> bool {
+        let filter = &inputs.filter;
+        let from_leaf = || self.leaf.into_iter().chain(self.callers());
+        let reason = inputs.reason(group.event, from_leaf);
+        // A runnable thread waited for a CPU: its stack does not tell the reason.
+        let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
+            (WokenBy::Awake, Some((_, name))) => name,
+            _ => reason,
+        });
+        let is_accepted = filter.accepts_leaf(self.leaf, || self.from_root())
+            || reason.is_some_and(|reason| filter.accepts_reason(reason));
+        is_accepted
+            && (callers_focused
+                || self.leaf.is_some_and(|leaf| filter.is_focused(leaf))
+                || reason.is_some_and(|reason| filter.is_focused_reason(reason))
+                || waker.is_some_and(|(_, name)| filter.is_focused_reason(name)))
+    }
+}
+
+/// Frame lists at the leaf, filled on first use.
+struct LeafLists {
+    /// By worker-local location id.
+    of_leaf: Vec<Option<u32>>,
+    /// By worker-local location id and the waker's frame.
+    with_waker: FxHashMap<(Option<u32>, u32), u32>,
+    /// The list without frames.
+    empty: u32,
+}
+
+impl LeafLists {
+    fn get(&mut self, leaf: Option<u32>, waker: Option<u32>, intern: impl FnOnce() -> u32) -> u32 {
+        match (leaf, waker) {
+            (leaf, Some(waker)) => *(self.with_waker.entry((leaf, waker))).or_insert_with(intern),
+            (Some(leaf), None) => *self.of_leaf[leaf as usize].get_or_insert_with(intern),
+            (None, None) => self.empty,
+        }
     }
 }

@@ -98,7 +98,7 @@ pub enum Span {
 
 /// Snapshot of the counts: see [`LiveAnalysis::moment`].
 #[derive(Debug)]
-pub struct Moment(Progress);
+pub struct LiveMoment(Progress);
 
 /// Profile of the samples of a span, and totals since the start.
 #[derive(Debug)]
@@ -176,22 +176,22 @@ impl LiveAnalysis {
             let mut counter = lock(&self.0.counter);
             let progress = namer.progress(&counter);
             counter.counts.next_interval(most);
-            Moment(progress)
+            LiveMoment(progress)
         };
         self.view_of(&moment, span)
     }
 
     /// Returns a snapshot of the counts, for one or more views.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> LiveMoment {
         let mut namer = lock(&self.0.namer);
         let progress = namer.progress(&lock(&self.0.counter));
-        Moment(progress)
+        LiveMoment(progress)
     }
 
     /// Returns a [`view`](Self::view) of a snapshot, with all names. Missing names are looked up,
     /// which may take a while. If stacks of the snapshot were dropped meanwhile, the view shows the
     /// current counts.
-    pub fn view_of(&self, moment: &Moment, span: Span) -> LiveView {
+    pub fn view_of(&self, moment: &LiveMoment, span: Span) -> LiveView {
         self.look_up_copied();
         let mut namer = lock(&self.0.namer);
         if namer.has_ids_of(&moment.0) {

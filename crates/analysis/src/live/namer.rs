@@ -6,7 +6,7 @@
 use rprof_image::ImageKey;
 use rprof_processes::Image;
 use rprof_profile::{
-    FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackTally, SymbolTables,
+    FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackEnds, SymbolTables,
     TopFunctions, TopRow, WeightUnit,
 };
 use rprof_symbols::{Lookup, Reason};
@@ -393,7 +393,7 @@ impl Namer {
             .map(|name| builder.intern_thread_name(name))
             .collect();
         let mut ids = FxHashMap::default();
-        let mut ends = StackTally::default();
+        let mut ends = StackEnds::default();
         for (id, count) in &tally.counts {
             let group = &self.groups[*id as usize];
             let stack = &self.stacks[group.stack as usize];

@@ -18,12 +18,12 @@ pub struct SampleFrame<'s> {
     /// True if inlined into the next outer frame.
     pub inlined: bool,
     /// Source line of `address`, if known and requested.
-    pub line: Option<FrameLine<'s>>,
+    pub line: Option<SampleLine<'s>>,
 }
 
 /// A line of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameLine<'s> {
+pub struct SampleLine<'s> {
     /// Path of the file. May contain any character: escape before display.
     pub file: &'s str,
     /// Line, from 1; 0 if the code has none.

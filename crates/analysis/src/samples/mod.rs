@@ -35,7 +35,7 @@ use crate::symbolize::symbolize;
 use crate::warnings::warnings;
 
 pub use details::Details;
-pub use frame::{FrameLine, SampleFrame};
+pub use frame::{SampleFrame, SampleLine};
 pub use items::Item;
 pub use side::RecordView;
 pub use trace::{Trace, event_names};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::location::Location;
 use crate::sample_pass::results::WorkerOutput;
-use crate::samples::frame::{FrameLine, SampleFrame};
+use crate::samples::frame::{SampleFrame, SampleLine};
 use crate::samples::trace::Trace;
 use crate::sideband_pass::Index;
 use crate::symbolize::Symbols;
@@ -37,7 +37,7 @@ impl SampleStore<'_> {
                 offset: symbolized.offset.wrapping_add(back),
                 object: &self.symbols.objects[function.object.0 as usize],
                 inlined: frame.inlined,
-                line: frame.line.map(|line| FrameLine {
+                line: frame.line.map(|line| SampleLine {
                     file: &self.symbols.files[line.file.0 as usize],
                     line: line.line,
                     column: line.column,

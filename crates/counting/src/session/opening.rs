@@ -11,7 +11,7 @@ use crate::places::{self, Place};
 use crate::plan::{self, Group, Origin};
 use crate::topology::Topology;
 use rprof_events::Event;
-use rprof_launch::{Child, Selection, Target, TargetExitWatcher, TargetThread};
+use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, ThreadSelection};
 use rprof_perf_event::errno::is_refusal;
 use rprof_perf_event::limits::raise_open_file_limit;
 use rprof_perf_event::{Errno, Limits, OpenEventError};
@@ -59,7 +59,7 @@ impl CountingSession {
             session.open_places(places)?;
             let counted: Vec<u32> = counted.into_iter().collect();
             session.online = Some(OnlineCpus::new(&counted));
-        } else if let Some(selection) = Selection::from_target(&options.target, false) {
+        } else if let Some(selection) = ThreadSelection::from_target(&options.target, false) {
             session.open_threads(&selection, cpus.as_deref())?;
         } else {
             let what = || "command".to_owned();
@@ -88,7 +88,7 @@ impl CountingSession {
     /// have inherited some events. Nothing counts yet.
     fn open_threads(
         &mut self,
-        selection: &Selection,
+        selection: &ThreadSelection,
         cpus: Option<&[u32]>,
     ) -> Result<(), CountError> {
         let mut threads = selection.threads();

@@ -1,7 +1,7 @@
 //! The client's reaction to each kind of response.
 
 use crate::server::{Server, reply};
-use rprof_debuginfod::{Client, Failure, FetchResult, Outcome, Settings};
+use rprof_debuginfod::{Client, Failure, FetchResult, RequestOutcome, Settings};
 use rprof_image::{BuildId, RemoteFile, RemoteFiles, RemoteKind};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Asker {
         Client::new(self.settings.clone())
     }
 
-    fn ask(&self) -> (Option<PathBuf>, Outcome) {
+    fn ask(&self) -> (Option<PathBuf>, RequestOutcome) {
         ask(&self.client())
     }
 
@@ -75,7 +75,7 @@ fn is_right(path: &Path) -> bool {
     std::fs::read(path).is_ok_and(|bytes| bytes == RIGHT)
 }
 
-fn ask(client: &Client) -> (Option<PathBuf>, Outcome) {
+fn ask(client: &Client) -> (Option<PathBuf>, RequestOutcome) {
     let wanted = RemoteFile {
         build_id: &id(),
         kind: RemoteKind::DebugInfo,
@@ -337,7 +337,7 @@ fn the_total_time_is_bounded() {
     let client = asker.client();
     let (path, outcome) = ask(&client);
     assert_eq!(path, None);
-    let is_over = |outcome: &Outcome| {
+    let is_over = |outcome: &RequestOutcome| {
         matches!(
             outcome.result,
             FetchResult::Failed(Failure::TimeOver { .. })

@@ -2,13 +2,13 @@
 
 use crate::error::EventError;
 use crate::pmu::{CONFIG_WORDS, Pmu, word_index};
-use crate::settings::{Settings, TERMS, Term, number};
+use crate::settings::{EventSettings, TERMS, Term, number};
 use crate::{generic, suggest};
 
 #[derive(Debug, Default)]
 pub(super) struct TermValues {
     pub(super) config: [u64; CONFIG_WORDS],
-    pub(super) settings: Settings,
+    pub(super) settings: EventSettings,
 }
 
 /// Splits terms at their commas, except within quotes, and removes the quotes.

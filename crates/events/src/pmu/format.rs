@@ -1,4 +1,4 @@
-//! [`Format`]: the bits of the config words for a term's value, from a PMU's `format/`.
+//! [`PmuFormat`]: the bits of the config words for a term's value, from a PMU's `format/`.
 
 /// Number of config words of `perf_event_attr` for terms: `config`, `config1` to `config4`.
 pub const CONFIG_WORDS: usize = 5;
@@ -8,23 +8,23 @@ pub const CONFIG_WORDS: usize = 5;
 ///
 /// # Examples
 /// ```
-/// use rprof_events::pmu::Format;
+/// use rprof_events::pmu::PmuFormat;
 ///
-/// let event = Format::parse("config:0-7,32-35").expect("it is a format");
+/// let event = PmuFormat::parse("config:0-7,32-35").expect("it is a format");
 /// assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
 /// assert_eq!(event.encode(0x1000), None, "it has 12 bits");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Format {
+pub struct PmuFormat {
     /// Index of the word: 0 is `config`, 1 is `config1`, and so on.
     pub word: usize,
     /// Bits of the word. The lowest gets the value's lowest bit.
     pub mask: u64,
 }
 
-impl Format {
+impl PmuFormat {
     /// Parses a format file. Returns `None` if it is invalid, or names an unknown word.
-    pub fn parse(text: &str) -> Option<Format> {
+    pub fn parse(text: &str) -> Option<PmuFormat> {
         let (word, bits) = text.trim().split_once(':')?;
         let word = word_index(word.trim())?;
         let mut mask = 0;
@@ -37,7 +37,7 @@ impl Format {
             }
             mask |= u64::MAX >> (63 - (last - first)) << first;
         }
-        Some(Format { word, mask })
+        Some(PmuFormat { word, mask })
     }
 
     /// Returns the maximum number of bits of a value.
@@ -79,22 +79,22 @@ mod tests {
     #[test]
     fn scattered_bits_are_filled_from_the_lowest() {
         // AMD's event select.
-        let event = Format::parse("config:0-7,32-35\n").unwrap();
+        let event = PmuFormat::parse("config:0-7,32-35\n").unwrap();
         assert_eq!((event.word, event.width()), (0, 12));
         assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
         assert_eq!(event.encode(0x1000), None);
         // The order in the text has no effect, as in perf.
         assert_eq!(
-            Format::parse("config:32-35,0-7"),
-            Format::parse("config:0-7,32-35")
+            PmuFormat::parse("config:32-35,0-7"),
+            PmuFormat::parse("config:0-7,32-35")
         );
     }
 
     #[test]
     fn whole_words_and_single_bits() {
-        let all = Format::parse("config1:0-63").unwrap();
+        let all = PmuFormat::parse("config1:0-63").unwrap();
         assert_eq!(all.encode(u64::MAX), Some(u64::MAX));
-        let bit = Format::parse("config2:21").unwrap();
+        let bit = PmuFormat::parse("config2:21").unwrap();
         assert_eq!(
             (bit.word, bit.encode(1), bit.encode(2)),
             (2, Some(1 << 21), None)
@@ -112,7 +112,7 @@ mod tests {
             "config:64",
             "other:0",
         ] {
-            assert_eq!(Format::parse(text), None, "{text:?}");
+            assert_eq!(PmuFormat::parse(text), None, "{text:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ mod format;
 mod scale;
 
 pub(crate) use format::word_index;
-pub use format::{CONFIG_WORDS, Format};
+pub use format::{CONFIG_WORDS, PmuFormat};
 pub use scale::Scale;
 
 use crate::cpus;
@@ -71,8 +71,8 @@ impl Pmu {
     }
 
     /// Returns the bits for a term's value.
-    pub fn format(&self, term: &str) -> Option<Format> {
-        Format::parse(&self.file("format", term)?)
+    pub fn format(&self, term: &str) -> Option<PmuFormat> {
+        PmuFormat::parse(&self.file("format", term)?)
     }
 
     /// Lists the terms of its events, by name.
@@ -126,7 +126,7 @@ impl Pmu {
 
     /// Returns true if `pattern` selects this PMU: as in perf, a name, a shell pattern, or the name
     /// without the prefix `uncore_` or a number at the end.
-    pub fn is_meant_by(&self, pattern: &str) -> bool {
+    pub(crate) fn is_meant_by(&self, pattern: &str) -> bool {
         let name = match pattern.starts_with("uncore_") {
             true => self.name.as_str(),
             false => self.name.strip_prefix("uncore_").unwrap_or(&self.name),

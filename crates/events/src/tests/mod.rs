@@ -4,7 +4,7 @@ mod lookups;
 mod places;
 
 use crate::generic;
-use crate::{Event, EventError, EventParser, EventStacks, Ignored, Rate, Resolver};
+use crate::{Event, EventError, EventParser, EventStacks, Ignored, Resolver, SamplingRate};
 use places::Functions;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use std::fs;
@@ -207,12 +207,12 @@ fn terms_of_any_event_become_settings() {
     let settings = |text| machine.list(text)[0].settings().clone();
     assert_eq!(
         machine.list("cs/freq=100/")[0].rate(),
-        Some(Rate::Frequency(100))
+        Some(SamplingRate::Frequency(100))
     );
     // The last one wins.
     assert_eq!(
         settings("cs/freq=100,period=0x10/").rate,
-        Some(Rate::Period(16))
+        Some(SamplingRate::Period(16))
     );
     let all = settings("cpu/event=1,call-graph=dwarf,stack-size=4096,max-stack=9,no-inherit/");
     assert_eq!(all.stacks, Some(EventStacks::Dwarf));

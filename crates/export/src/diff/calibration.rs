@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::compare::{Calibration, Design, FunctionDiff, Summary};
+use rprof_profile::compare::{Calibration, Design, FunctionDiff, RunSummary};
 use serde::Serialize;
 
 use super::amount::{amount, noun, percent};
@@ -22,7 +22,7 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     writeln!(out, "# {}", headline(found))?;
     writeln!(out, "# machine: {}", clean(machine))?;
     let summary = found.summary();
-    let shown = |of: fn(&Summary) -> f64| amount(diff, summary.as_ref().map_or(0.0, of));
+    let shown = |of: fn(&RunSummary) -> f64| amount(diff, summary.as_ref().map_or(0.0, of));
     writeln!(
         out,
         "# program: {} of {} per run; {} runs differ by {:.1} % ({} to {}), single functions by \

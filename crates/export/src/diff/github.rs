@@ -14,7 +14,7 @@ const LIMIT: usize = 9;
 
 /// Source line, with a path relative to the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceLine {
+pub struct RepositoryLine {
     /// Path of the file.
     pub file: String,
     /// 1-based line number.
@@ -26,7 +26,7 @@ pub struct SourceLine {
 pub fn annotations(
     diff: &ProfileDiff,
     title: &str,
-    place: &dyn Fn(&FunctionDiff) -> Option<SourceLine>,
+    place: &dyn Fn(&FunctionDiff) -> Option<RepositoryLine>,
 ) -> String {
     let mut text = String::new();
     match diff.gate() {
@@ -77,9 +77,15 @@ pub(super) fn about(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     )
 }
 
-fn command(kind: &str, title: &str, place: Option<SourceLine>, message: &str, out: &mut String) {
+fn command(
+    kind: &str,
+    title: &str,
+    place: Option<RepositoryLine>,
+    message: &str,
+    out: &mut String,
+) {
     let _ = write!(out, "::{kind} title={}", property(title));
-    if let Some(SourceLine { file, line }) = place {
+    if let Some(RepositoryLine { file, line }) = place {
         let _ = write!(out, ",file={},line={line}", property(&file));
     }
     let _ = writeln!(out, "::{}", data(message));
@@ -120,7 +126,7 @@ mod tests {
             row.name
                 .as_deref()
                 .filter(|name| name.starts_with("f,00"))
-                .map(|_| SourceLine {
+                .map(|_| RepositoryLine {
                     file: "src/a,b:c.rs".into(),
                     line: 88,
                 })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::waits::idle::IDLE;
-use rprof_profile::{CountedEvent, LatencyTally, Runtime};
+use rprof_profile::{Language, LatencyTally, Reason, RecordingCount, Runtime};
 
 use super::Finding;
 use crate::amounts::bytes;
@@ -21,19 +21,7 @@ impl Finding {
                 lacks_frame_pointers,
                 on_other_stack,
                 runtime,
-            } => {
-                let cut = runtime.and_then(Runtime::cuts_stacks);
-                let others = match (lacks_frame_pointers, cut) {
-                    _ if *on_other_stack >= 1.0 => format!(
-                        "; {on_other_stack:.1}% end at a switch to another stack (Go's runtime, a \
-                         signal handler): the previous stack was not copied"
-                    ),
-                    (true, _) => "; the others end in code built without frame pointers".to_owned(),
-                    (false, Some(cut)) => format!("; {cut}"),
-                    (false, None) => String::new(),
-                };
-                format!("stacks: {complete:.1}% reach their root{others}")
-            }
+            } => stacks_text(*complete, *lacks_frame_pointers, *on_other_stack, *runtime),
             Finding::Frames { named, located } if *located >= 0.05 => format!(
                 "frames: {named:.1}% have a name, {located:.1}% are located by their start \
                  (OBJECT+0xSTART)"
@@ -45,27 +33,8 @@ impl Finding {
                 object,
                 reason,
                 ..
-            } => match (*own >= 0.1, *share >= 0.1) {
-                (true, true) => format!(
-                    "  {own:.1}% of self is unnamed in {object} ({share:.1}% of frames): {reason}"
-                ),
-                (true, false) => {
-                    format!("  {own:.1}% of self is unnamed in {object}: {reason}")
-                }
-                (false, _) => {
-                    format!("  {share:.1}% of frames are unnamed in {object}: {reason}")
-                }
-            },
-            Finding::ByLanguage { shares } => {
-                let shares = shares.iter().filter(|(_, share)| *share >= 0.05);
-                let shares =
-                    shares.map(|(language, share)| format!("{share:.1}% {}", language.name()));
-                let shares: Vec<String> = shares.collect();
-                format!(
-                    "by language: self is {}; interpreters count for the functions that they run",
-                    shares.join(", ")
-                )
-            }
+            } => unnamed_text(*share, *own, object, reason),
+            Finding::ByLanguage { shares } => languages_text(shares),
             Finding::Interpreter {
                 share,
                 function,
@@ -94,23 +63,12 @@ impl Finding {
                 used,
                 longer_than_tasks,
                 unrecorded_cpus,
-            } => {
-                let cause = match longer_than_tasks {
-                    _ if *unrecorded_cpus > 0 => {
-                        "CPUs that came online while recording are not recorded".to_owned()
-                    }
-                    Some(period) => format!(
-                        "most threads end within {} ms, the time between two samples",
-                        milliseconds(*period)
-                    ),
-                    None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
-                };
-                format!(
-                    "samples cover {} of {} s of CPU time: {cause}",
-                    seconds(*sampled),
-                    seconds(*used)
-                )
-            }
+            } => format!(
+                "samples cover {} of {} s of CPU time: {}",
+                seconds(*sampled),
+                seconds(*used),
+                unsampled_cause(*longer_than_tasks, *unrecorded_cpus)
+            ),
             Finding::Waited {
                 used,
                 wall,
@@ -183,6 +141,58 @@ impl fmt::Display for Finding {
             | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
         }
+    }
+}
+
+fn stacks_text(
+    complete: f64,
+    lacks_frame_pointers: bool,
+    on_other_stack: f64,
+    runtime: Option<Runtime>,
+) -> String {
+    let cut = runtime.and_then(Runtime::cuts_stacks);
+    let others = match (lacks_frame_pointers, cut) {
+        _ if on_other_stack >= 1.0 => format!(
+            "; {on_other_stack:.1}% end at a switch to another stack (Go's runtime, a signal \
+             handler): the previous stack was not copied"
+        ),
+        (true, _) => "; the others end in code built without frame pointers".to_owned(),
+        (false, Some(cut)) => format!("; {cut}"),
+        (false, None) => String::new(),
+    };
+    format!("stacks: {complete:.1}% reach their root{others}")
+}
+
+fn unnamed_text(share: f64, own: f64, object: &str, reason: &Reason) -> String {
+    match (own >= 0.1, share >= 0.1) {
+        (true, true) => {
+            format!("  {own:.1}% of self is unnamed in {object} ({share:.1}% of frames): {reason}")
+        }
+        (true, false) => format!("  {own:.1}% of self is unnamed in {object}: {reason}"),
+        (false, _) => format!("  {share:.1}% of frames are unnamed in {object}: {reason}"),
+    }
+}
+
+fn languages_text(shares: &[(Language, f64)]) -> String {
+    let shares = shares.iter().filter(|(_, share)| *share >= 0.05);
+    let shares = shares.map(|(language, share)| format!("{share:.1}% {}", language.name()));
+    let shares: Vec<String> = shares.collect();
+    format!(
+        "by language: self is {}; interpreters count for the functions that they run",
+        shares.join(", ")
+    )
+}
+
+fn unsampled_cause(longer_than_tasks: Option<Duration>, unrecorded_cpus: u64) -> String {
+    match longer_than_tasks {
+        _ if unrecorded_cpus > 0 => {
+            "CPUs that came online while recording are not recorded".to_owned()
+        }
+        Some(period) => format!(
+            "most threads end within {} ms, the time between two samples",
+            milliseconds(period)
+        ),
+        None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
     }
 }
 
@@ -262,7 +272,7 @@ fn requests_text(all: &Requests) -> String {
     text
 }
 
-pub(super) fn count_text(count: &CountedEvent) -> String {
+pub(super) fn count_text(count: &RecordingCount) -> String {
     let mark = if count.is_exact { "" } else { "~" };
     let name = clean(&count.name);
     match name.starts_with("task-clock") || name.starts_with("cpu-clock") {

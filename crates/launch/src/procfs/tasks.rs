@@ -113,7 +113,7 @@ impl Procfs {
     }
 
     /// Returns the CPU time of one thread, as of its last start on a CPU or the last tick.
-    pub fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
+    pub(crate) fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
         self.schedstat(pid, tid, 0)
     }
 

@@ -1,7 +1,7 @@
 //! [`TargetExitWatcher`]: detects the exit of all attached targets.
 
 use super::scope::TargetThread;
-use super::selection::Selection;
+use super::selection::ThreadSelection;
 use crate::command::WaitOutcome;
 use crate::procfs::Procfs;
 use crate::wait::readable;
@@ -35,14 +35,14 @@ pub struct TargetExitWatcher {
     /// Targets without a pidfd (before Linux 5.3, or 6.9 for threads), polled in /proc.
     polled: Vec<TargetThread>,
     /// Looked up again when all of these have exited.
-    selection: Selection,
+    selection: ThreadSelection,
     proc: Procfs,
 }
 
 impl TargetExitWatcher {
     /// Starts watching the threads of `selection` in `attached`.
-    pub fn new(selection: Selection, attached: &[TargetThread]) -> TargetExitWatcher {
-        let by_thread = matches!(selection, Selection::Threads(_));
+    pub fn new(selection: ThreadSelection, attached: &[TargetThread]) -> TargetExitWatcher {
+        let by_thread = matches!(selection, ThreadSelection::Threads(_));
         let mut watcher = TargetExitWatcher {
             pidfds: Vec::new(),
             polled: Vec::new(),
@@ -78,7 +78,7 @@ impl TargetExitWatcher {
             let mut ended = ended.into_iter();
             self.pidfds.retain(|_| !ended.next().unwrap_or(false));
         }
-        let by_thread = matches!(self.selection, Selection::Threads(_));
+        let by_thread = matches!(self.selection, ThreadSelection::Threads(_));
         self.polled.retain(|thread| {
             let id = if by_thread { thread.tid } else { thread.pid };
             self.proc.exists(id)
@@ -87,7 +87,7 @@ impl TargetExitWatcher {
             return false;
         }
         match &self.selection {
-            Selection::User { .. } => self.selection.threads().is_empty(),
+            ThreadSelection::User { .. } => self.selection.threads().is_empty(),
             _ => true,
         }
     }
@@ -146,7 +146,7 @@ mod tests {
             .map(|_| Command::new("sleep").arg("100").spawn().unwrap())
             .collect();
         let pids: Vec<u32> = sleepers.iter().map(Child::id).collect();
-        let selection = Selection::Processes(pids);
+        let selection = ThreadSelection::Processes(pids);
         let mut watcher = TargetExitWatcher::new(selection.clone(), &selection.threads());
         for child in &mut sleepers {
             assert!(!watcher.all_exited());
@@ -166,7 +166,7 @@ mod tests {
                 .unwrap();
             stopped.recv().ok();
         });
-        let selection = Selection::Threads(vec![tid.recv().unwrap()]);
+        let selection = ThreadSelection::Threads(vec![tid.recv().unwrap()]);
         let mut watcher = TargetExitWatcher::new(selection.clone(), &selection.threads());
         assert!(!watcher.all_exited());
         drop(stop);

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `scope` | [`Target`], [`TargetThread`] |
-//! | `selection` | [`Selection`]: the threads of a target, from /proc |
+//! | `selection` | [`ThreadSelection`]: the threads of a target, from /proc |
 //! | `exited` | [`TargetExitWatcher`]: detects the exit of all targets |
 //! | `cgroup` | [`Cgroup`]: directories of control groups |
 
@@ -15,4 +15,4 @@ mod selection;
 pub use cgroup::{Cgroup, CgroupError};
 pub use exited::{TargetExitWatcher, wait_for_targets};
 pub use scope::{Target, TargetThread};
-pub use selection::Selection;
+pub use selection::ThreadSelection;

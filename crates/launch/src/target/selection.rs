@@ -1,11 +1,11 @@
-//! [`Selection`]: the current threads of a target, from /proc.
+//! [`ThreadSelection`]: the current threads of a target, from /proc.
 
 use super::scope::{Target, TargetThread};
 use crate::procfs::Procfs;
 
 /// Rule for finding the threads of a target, usable repeatedly.
 #[derive(Clone, Debug)]
-pub enum Selection {
+pub enum ThreadSelection {
     /// All threads of these processes.
     Processes(Vec<u32>),
     /// Single threads.
@@ -19,11 +19,11 @@ pub enum Selection {
     },
 }
 
-impl Selection {
+impl ThreadSelection {
     /// Returns the rule for a target; `None` for whole CPUs and commands. In a list of processes, a
     /// thread id means its process, as in perf. `exclude_self` removes the calling process from a
     /// list of processes. A user's processes never include it.
-    pub fn from_target(target: &Target, exclude_self: bool) -> Option<Selection> {
+    pub fn from_target(target: &Target, exclude_self: bool) -> Option<ThreadSelection> {
         let proc = Procfs::default();
         let me = std::process::id();
         let unique = |ids: &[u32]| {
@@ -37,10 +37,10 @@ impl Selection {
                 let process = |id: &u32| proc.process_of(*id).unwrap_or(*id);
                 let mut pids = unique(&pids.iter().map(process).collect::<Vec<_>>());
                 pids.retain(|pid| !exclude_self || *pid != me);
-                Some(Selection::Processes(pids))
+                Some(ThreadSelection::Processes(pids))
             }
-            Target::Threads(tids) => Some(Selection::Threads(unique(tids))),
-            Target::User(uid) => Some(Selection::User {
+            Target::Threads(tids) => Some(ThreadSelection::Threads(unique(tids))),
+            Target::User(uid) => Some(ThreadSelection::User {
                 uid: *uid,
                 except: me,
             }),
@@ -51,7 +51,7 @@ impl Selection {
     /// Returns true if the user named each process or thread by id, so that a refused one is an
     /// error.
     pub fn is_by_id(&self) -> bool {
-        !matches!(self, Selection::User { .. })
+        !matches!(self, ThreadSelection::User { .. })
     }
 
     /// Describes the selection for a message: `threads 7, 8`.
@@ -64,9 +64,9 @@ impl Selection {
             }
         };
         match self {
-            Selection::Processes(pids) => list("process", "processes", pids),
-            Selection::Threads(tids) => list("thread", "threads", tids),
-            Selection::User { uid, .. } => format!("user {uid}"),
+            ThreadSelection::Processes(pids) => list("process", "processes", pids),
+            ThreadSelection::Threads(tids) => list("thread", "threads", tids),
+            ThreadSelection::User { uid, .. } => format!("user {uid}"),
         }
     }
 
@@ -81,15 +81,15 @@ impl Selection {
             tids.map(move |tid| TargetThread { pid, tid })
         };
         let mut found: Vec<TargetThread> = match self {
-            Selection::Processes(pids) => pids.iter().copied().flat_map(threads_of).collect(),
-            Selection::Threads(tids) => {
+            ThreadSelection::Processes(pids) => pids.iter().copied().flat_map(threads_of).collect(),
+            ThreadSelection::Threads(tids) => {
                 let thread = |tid: &u32| {
                     let pid = proc.process_of(*tid)?;
                     Some(TargetThread { pid, tid: *tid })
                 };
                 tids.iter().filter_map(thread).collect()
             }
-            Selection::User { uid, except } => {
+            ThreadSelection::User { uid, except } => {
                 let is_theirs = |pid: &u32| {
                     let user = || proc.status(*pid)?.effective_user;
                     pid != except && user() == Some(*uid)
@@ -112,13 +112,13 @@ mod tests {
     fn this_process_is_found_by_number_and_thread() {
         let me = std::process::id();
         let own = TargetThread { pid: me, tid: me };
-        let processes = Selection::Processes(vec![me, me]);
+        let processes = ThreadSelection::Processes(vec![me, me]);
         let found = processes.threads();
         assert_eq!(found.iter().filter(|thread| **thread == own).count(), 1);
         assert!(found.iter().all(|thread| thread.pid == me));
         let mine = std::thread::spawn(|| {
             let tid = rustix::thread::gettid().as_raw_pid() as u32;
-            (tid, Selection::Threads(vec![tid, u32::MAX]).threads())
+            (tid, ThreadSelection::Threads(vec![tid, u32::MAX]).threads())
         });
         let (tid, found) = mine.join().unwrap();
         assert_eq!(found, [TargetThread { pid: me, tid }]);
@@ -136,20 +136,20 @@ mod tests {
         let tid = tid.recv().unwrap();
         let me = std::process::id();
         let target = Target::Processes(vec![me, tid, u32::MAX]);
-        let with = Selection::from_target(&target, false).unwrap();
-        let without = Selection::from_target(&target, true).unwrap();
+        let with = ThreadSelection::from_target(&target, false).unwrap();
+        let without = ThreadSelection::from_target(&target, true).unwrap();
         drop(stop);
         thread.join().unwrap();
-        assert!(matches!(with, Selection::Processes(pids) if pids == [me, u32::MAX]));
-        assert!(matches!(without, Selection::Processes(pids) if pids == [u32::MAX]));
+        assert!(matches!(with, ThreadSelection::Processes(pids) if pids == [me, u32::MAX]));
+        assert!(matches!(without, ThreadSelection::Processes(pids) if pids == [u32::MAX]));
     }
 
     #[test]
     fn a_user_has_processes_but_not_this_one() {
         let me = std::process::id();
         let uid = rustix::process::geteuid().as_raw();
-        let with = Selection::User { uid, except: 0 }.threads();
-        let without = Selection::User { uid, except: me }.threads();
+        let with = ThreadSelection::User { uid, except: 0 }.threads();
+        let without = ThreadSelection::User { uid, except: me }.threads();
         assert!(with.iter().any(|thread| thread.pid == me));
         assert!(without.iter().all(|thread| thread.pid != me));
     }
@@ -159,9 +159,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let proc = Procfs::new(folder.path());
         for selection in [
-            Selection::Processes(vec![1]),
-            Selection::Threads(vec![1]),
-            Selection::User { uid: 0, except: 0 },
+            ThreadSelection::Processes(vec![1]),
+            ThreadSelection::Threads(vec![1]),
+            ThreadSelection::User { uid: 0, except: 0 },
         ] {
             assert!(selection.threads_in(&proc).is_empty());
         }
@@ -169,13 +169,17 @@ mod tests {
 
     #[test]
     fn targets_are_described() {
-        let of = |target| Selection::from_target(&target, false).unwrap().describe();
+        let of = |target| {
+            ThreadSelection::from_target(&target, false)
+                .unwrap()
+                .describe()
+        };
         assert_eq!(
             of(Target::Processes(vec![4_000_000_000])),
             "process 4000000000"
         );
         assert_eq!(of(Target::Threads(vec![7, 8, 7])), "threads 7, 8");
         assert_eq!(of(Target::User(1000)), "user 1000");
-        assert!(Selection::from_target(&Target::System, false).is_none());
+        assert!(ThreadSelection::from_target(&Target::System, false).is_none());
     }
 }

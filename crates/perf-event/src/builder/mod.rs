@@ -5,7 +5,7 @@ mod flags;
 
 use crate::counter::Counter;
 use crate::error::OpenEventError;
-use crate::event::{Breakpoint, Cache, CacheOp, CacheResult, Hardware, Software};
+use crate::event::{Breakpoint, CacheOp, CacheResult, GenericCache, Hardware, Software};
 use crate::fd::{OpenOptions, PerfFd, Subject};
 use crate::open_flags::OpenFlags;
 use rprof_events::{Event, EventError};
@@ -88,7 +88,7 @@ impl Builder {
     }
 
     /// Counts a generic cache event (`PERF_TYPE_HW_CACHE`).
-    pub fn cache(cache: Cache, op: CacheOp, result: CacheResult) -> Builder {
+    pub fn cache(cache: GenericCache, op: CacheOp, result: CacheResult) -> Builder {
         let config = cache.0 | op.0 << 8 | result.0 << 16;
         Builder::of(
             format!("cache event {config:#x}"),

@@ -2,7 +2,7 @@
 
 use crate::support::{Word, getppid};
 use rprof_perf_event::{
-    Breakpoint, BreakpointAccess, Builder, Cache, CacheOp, CacheResult, Errno, Next, Sampler,
+    Breakpoint, BreakpointAccess, Builder, CacheOp, CacheResult, Errno, GenericCache, Next, Sampler,
 };
 use rprof_records::{EventKind, ReadFormat, Record, Sample, SampleType};
 use rprof_testing::needs;
@@ -189,9 +189,9 @@ fn an_empty_breakpoint_watches_nothing() {
 #[test]
 fn events_have_the_numbers_of_the_header() {
     let config = |event: &Builder| (event.attr().kind, event.attr().config);
-    let cache = Builder::cache(Cache::LL, CacheOp::WRITE, CacheResult::MISS);
+    let cache = Builder::cache(GenericCache::LL, CacheOp::WRITE, CacheResult::MISS);
     assert_eq!(config(&cache), (EventKind::HW_CACHE, 0x1_0102));
-    let cache = Builder::cache(Cache::NODE, CacheOp::PREFETCH, CacheResult::ACCESS);
+    let cache = Builder::cache(GenericCache::NODE, CacheOp::PREFETCH, CacheResult::ACCESS);
     assert_eq!(config(&cache), (EventKind::HW_CACHE, 0x206));
     assert_eq!(config(&Builder::raw(0x1a8)), (EventKind::RAW, 0x1a8));
     assert_eq!(Builder::raw(0x1a8).event_name(), "r1a8");

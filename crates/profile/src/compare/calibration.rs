@@ -2,7 +2,7 @@
 //!
 //! The runs are split into two sides repeatedly, at random. Each finding is a false alarm.
 
-use rprof_statistics::Summary;
+use rprof_statistics::RunSummary;
 use rprof_statistics::random::{Dice, combinations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,8 +55,8 @@ impl Calibration {
     }
 
     /// Summarizes the amounts of the whole program.
-    pub fn summary(&self) -> Option<Summary> {
-        Summary::of(&self.whole)
+    pub fn summary(&self) -> Option<RunSummary> {
+        RunSummary::of(&self.whole)
     }
 }
 
@@ -73,7 +73,7 @@ pub fn calibrate(
     splits: usize,
     options: &CompareOptions,
 ) -> Result<Calibration, CompareError> {
-    let few = rprof_statistics::CompareError::TooFewRuns {
+    let few = rprof_statistics::MeasurementError::TooFewRuns {
         runs: profiles.len(),
     };
     if runs == 0 || profiles.len() < 2 * runs {

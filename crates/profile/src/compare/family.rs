@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rprof_statistics::{CONFIDENCE, Comparison, Design, Measured, Prior, Verdict as Tested};
+use rprof_statistics::{CONFIDENCE, ChangeVerdict as Tested, Comparison, Design, Measured, Prior};
 use rustc_hash::FxHashMap;
 
 use super::sides::Quantity;

@@ -71,7 +71,7 @@ pub use result::{
     Caution, Change, FunctionDiff, GuessedRename, Noise, Outcome, Presence, ProfileDiff,
     SideSummary, StackDiff, Verdict,
 };
-pub use rprof_statistics::{Correction, Design, Interval, Summary};
+pub use rprof_statistics::{Correction, Design, Interval, RunSummary};
 
 use crate::event_names::split_modifiers;
 use crate::model::Profile;
@@ -82,7 +82,7 @@ use crate::views::top::WeighBy;
 pub const MIN_SAMPLES: f64 = 30.0;
 
 /// Minimum number of samples in a side's mean run. With fewer, a program only starts and exits.
-pub const MIN_OF_A_SIDE: f64 = 5.0;
+pub(crate) const MIN_OF_A_SIDE: f64 = 5.0;
 
 /// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.
 pub const MORE_SAMPLES: f64 = 5.0;
@@ -208,7 +208,7 @@ pub enum CompareError {
     },
     /// The runs cannot be compared.
     #[error(transparent)]
-    Statistics(#[from] rprof_statistics::CompareError),
+    Statistics(#[from] rprof_statistics::MeasurementError),
 }
 
 /// Compares two sets of profiles. Each profile is a run; its first event with samples counts.

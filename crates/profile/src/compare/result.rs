@@ -61,7 +61,7 @@ impl ProfileDiff {
     }
 
     /// Returns functions with a verdict, for self or total.
-    pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &FunctionDiff> {
+    pub(crate) fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &FunctionDiff> {
         (self.functions.iter())
             .filter(move |row| row.own.verdict == verdict || row.total.verdict == verdict)
     }

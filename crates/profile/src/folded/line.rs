@@ -11,7 +11,7 @@ pub(super) const MAX_DIGITS: u32 = 6;
 /// Reason why a line is not a folded stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Damage {
+pub enum LineDamage {
     /// No number follows the last space.
     #[error("has no count after its last space")]
     NoCount,
@@ -71,16 +71,16 @@ impl Count {
 
 impl<'t> FoldedLine<'t> {
     /// Parses a line like flamegraph.pl and inferno; `None` for blank lines and comments.
-    pub(super) fn parse(line: &'t [u8]) -> Option<Result<FoldedLine<'t>, Damage>> {
+    pub(super) fn parse(line: &'t [u8]) -> Option<Result<FoldedLine<'t>, LineDamage>> {
         let Ok(line) = std::str::from_utf8(line) else {
-            return Some(Err(Damage::NotUtf8));
+            return Some(Err(LineDamage::NotUtf8));
         };
         let line = line.trim();
         if line.is_empty() || line == "#" || line.starts_with("# ") {
             return None;
         }
         let Some((stack, count)) = split_count(line) else {
-            return Some(Err(Damage::NoCount));
+            return Some(Err(LineDamage::NoCount));
         };
         let first = split_count(stack);
         Some(Ok(FoldedLine {

@@ -109,7 +109,7 @@ impl Language {
     }
 
     /// Returns the language of the code that a runtime generates.
-    pub fn of_runtime(runtime: Runtime) -> Option<Language> {
+    pub(crate) fn of_runtime(runtime: Runtime) -> Option<Language> {
         Some(match runtime {
             Runtime::DotNet => Language::DotNet,
             Runtime::Erlang => Language::Erlang,

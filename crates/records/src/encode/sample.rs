@@ -6,7 +6,7 @@ use crate::flags::{BranchSampleType, SampleType};
 use crate::header::{Misc, RecordType};
 use crate::layout::{FIXED, SampleLayout};
 use crate::read_values::ReadValues;
-use crate::sample::{BranchEntry, Registers, Sample};
+use crate::sample::{BranchEntry, RecordedRegisters, Sample};
 use crate::words::Weight;
 
 /// Registers to encode: the ABI, and the values of the mask's bits, lowest first.
@@ -61,7 +61,7 @@ pub struct SampleFields {
 impl From<&Sample<'_>> for SampleFields {
     fn from(s: &Sample<'_>) -> SampleFields {
         let bytes = |raw: Option<RawBytes<'_>>| raw.map_or(Vec::new(), |r| r.to_cow().into_owned());
-        let registers = |regs: Option<Registers<'_>>| {
+        let registers = |regs: Option<RecordedRegisters<'_>>| {
             regs.map_or(RegisterValues::default(), |r| RegisterValues {
                 abi: r.abi,
                 values: r.iter().map(|(_, v)| v).collect(),

@@ -93,7 +93,7 @@ impl<'a> Callchain<'a> {
 
 /// Registers of a sample: the ABI, and a value for each bit of the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers<'a> {
+pub struct RecordedRegisters<'a> {
     /// `PERF_SAMPLE_REGS_ABI_*`: 0 none (a kernel thread), 1 32-bit, 2 64-bit.
     pub abi: u64,
     pub(super) mask: u64,
@@ -101,7 +101,7 @@ pub struct Registers<'a> {
     pub(super) endian: Endian,
 }
 
-impl Registers<'_> {
+impl RecordedRegisters<'_> {
     /// Returns register `number` of the architecture's `asm/perf_regs.h`.
     pub fn get(&self, number: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(number)?;
@@ -126,7 +126,7 @@ impl Registers<'_> {
 
 /// User stack dump, from the stack pointer upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackDump<'a> {
+pub struct RecordedStack<'a> {
     /// Valid bytes (`dyn_size`).
     pub bytes: RawBytes<'a>,
     /// Bytes reserved for the dump, valid or not.

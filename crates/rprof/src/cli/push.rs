@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use rprof_push::{Label, Target};
+use rprof_push::{Label, ServerKind};
 
 use super::reading::{InputArgs, LabelArg};
 use super::values;
@@ -134,11 +134,11 @@ pub(crate) enum TargetArg {
 }
 
 impl TargetArg {
-    pub(crate) fn target(self) -> Target {
+    pub(crate) fn target(self) -> ServerKind {
         match self {
-            TargetArg::Pyroscope => Target::Pyroscope,
-            TargetArg::Parca => Target::Parca,
-            TargetArg::Otlp => Target::Otlp,
+            TargetArg::Pyroscope => ServerKind::Pyroscope,
+            TargetArg::Parca => ServerKind::Parca,
+            TargetArg::Otlp => ServerKind::Otlp,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use rprof_annotate::editor::LinesOfProfile;
-use rprof_annotate::json::Report;
+use rprof_annotate::json::AnnotationReport;
 use rprof_annotate::text::{Base, By, TextOptions};
 use rprof_annotate::{
     Annotation, Annotator, Inlined, RemoteSources, Sources, Syntax, editor, json, skid, subject,
@@ -187,7 +187,7 @@ fn annotate(
 }
 
 /// Returns a message for a function that an interpreter runs, which has no instructions.
-fn interpreted(profile: &Profile, subject: &subject::Subject) -> Option<String> {
+fn interpreted(profile: &Profile, subject: &subject::AnnotatedCode) -> Option<String> {
     let function = profile.function(*subject.functions.first()?);
     let source = SourceName::of(function, profile.object(function.object))?;
     (source.language == Language::Python).then(|| {
@@ -294,7 +294,7 @@ impl Shown<'_> {
     ) -> Result<(), Failure> {
         let event = &self.profile.events[self.event];
         let names = CleanNames::new(self.profile);
-        let report = Report {
+        let report = AnnotationReport {
             event: &names.event(self.event),
             unit: &names.unit(self.event),
             whole: self.whole(args),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rprof_analysis::{Options, analyse_with_code};
-use rprof_annotate::json::{self, Report};
+use rprof_annotate::json::{self, AnnotationReport};
 use rprof_annotate::{Annotation, Annotator, Inlined, Sources, Syntax, skid, subject};
 use rprof_export::CleanNames;
 use rprof_export::clean::{brief, clean};
@@ -87,7 +87,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     let mut embedded = BTreeSet::new();
     let mut made = Vec::new();
     for function in &functions {
-        let report = Report {
+        let report = AnnotationReport {
             event: &clean_names.event(event),
             unit: &clean_names.unit(event),
             whole: match weight {

@@ -1,7 +1,7 @@
 //! `rprof script`.
 
 use rprof_analysis::Samples;
-use rprof_script::{Options, Script, Selection, SideRecords};
+use rprof_script::{FieldSelection, Script, ScriptOptions, SideRecords};
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;
@@ -11,12 +11,12 @@ use crate::terminal::pager::show;
 use crate::wording::messages::{Failure, say};
 
 impl ScriptArgs {
-    fn options(&self) -> Options {
-        let mut fields = Selection::default();
+    fn options(&self) -> ScriptOptions {
+        let mut fields = FieldSelection::default();
         for list in &self.fields {
             fields.apply(list);
         }
-        Options {
+        ScriptOptions {
             fields,
             nanoseconds: self.ns,
             max_stack: self.max_stack.map_or(0, |most| most as usize),

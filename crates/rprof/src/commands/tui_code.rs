@@ -5,11 +5,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::Builder;
 
 use rprof_annotate::text::{Base, By, TextOptions};
-use rprof_annotate::{Inlined, Sources, Subject, Syntax, skid, subject, text};
+use rprof_annotate::{AnnotatedCode, Inlined, Sources, Syntax, skid, subject, text};
 use rprof_export::CleanNames;
 use rprof_export::clean::{brief, clean};
 use rprof_profile::{FunctionId, Profile, WeighBy};
-use rprof_tui::{Event, terminal};
+use rprof_tui::{InputEvent, terminal};
 
 use crate::cli::InputArgs;
 use crate::input::recordings::{Input, open_input};
@@ -39,14 +39,15 @@ impl CodeReader {
             let answer = |code: &WithCode<'_>| {
                 for wanted in std::iter::once(first).chain(wanted.iter()) {
                     let event = page(code, &wanted, input.filter.weight());
-                    screen.send(event.unwrap_or_else(|failure| Event::Message(failure.text())));
+                    screen
+                        .send(event.unwrap_or_else(|failure| InputEvent::Message(failure.text())));
                 }
                 Ok(())
             };
             let paths = input.paths();
             let read = check(&paths).and_then(|()| with_code(&of(&input, &paths), answer));
             if let Err(failure) = read {
-                screen.send(Event::Message(failure.text()));
+                screen.send(InputEvent::Message(failure.text()));
             }
         };
         match Builder::new().name("code".into()).spawn(read) {
@@ -62,10 +63,10 @@ impl CodeReader {
     }
 
     /// Requests the code of a function; returns the message to show meanwhile.
-    pub(crate) fn read(&self, profile: &Profile, function: FunctionId) -> Event {
+    pub(crate) fn read(&self, profile: &Profile, function: FunctionId) -> InputEvent {
         let function = profile.function(function);
         let Ok(name) = &function.name else {
-            return Event::Message(
+            return InputEvent::Message(
                 "cannot show the code of an unnamed function: `rprof annotate` shows the hottest \
                  functions"
                     .into(),
@@ -78,7 +79,7 @@ impl CodeReader {
         let told = format!("reading the code of {} …", brief(name));
         let is_sent = (self.wanted.as_ref()).is_some_and(|sender| sender.send(wanted).is_ok());
         let ended = || "the recording could not be read again".to_owned();
-        Event::Message(match is_sent {
+        InputEvent::Message(match is_sent {
             true => told,
             false => self.refusal.clone().unwrap_or_else(ended),
         })
@@ -112,7 +113,7 @@ fn check(paths: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, Failure> {
+fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<InputEvent, Failure> {
     let profile = code.profile;
     let none = || anyhow::anyhow!("no samples in `{}`", brief(&wanted.name));
     let event = profile.main_event().ok_or_else(none)?;
@@ -149,13 +150,18 @@ fn page(code: &WithCode<'_>, wanted: &Wanted, weight: WeighBy) -> Result<Event, 
         skid::sentence(&summary.unit, code.precision(event)).to_owned(),
     );
     let heading = format!("{}  (shares of all samples)", clean(&wanted.name));
-    Ok(Event::Page(heading, lines))
+    Ok(InputEvent::Page(heading, lines))
 }
 
 /// Returns the match with the same name and object.
-fn chosen(profile: &Profile, event: usize, wanted: &Wanted, weight: WeighBy) -> Option<Subject> {
+fn chosen(
+    profile: &Profile,
+    event: usize,
+    wanted: &Wanted,
+    weight: WeighBy,
+) -> Option<AnnotatedCode> {
     let found = subject::named(profile, event, weight, &wanted.name);
-    let rank = |subject: &Subject| {
+    let rank = |subject: &AnnotatedCode| {
         let is_name = subject.name.as_deref() == Some(&*wanted.name);
         let is_object = *profile.object(subject.object).name == *wanted.object;
         (is_name, is_object)

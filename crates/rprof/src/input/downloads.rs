@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{BinaryBytes, ProgressBar};
-use rprof_debuginfod::{Client, FetchResult, Outcome, Progress, Settings};
+use rprof_debuginfod::{Client, DownloadProgress, FetchResult, RequestOutcome, Settings};
 use rprof_image::RemoteFiles;
 use signal_hook::consts::SIGINT;
 
@@ -68,7 +68,7 @@ impl Downloads {
     }
 }
 
-fn show(bar: &ProgressBar, progress: &Progress<'_>) {
+fn show(bar: &ProgressBar, progress: &DownloadProgress<'_>) {
     let name = base_name(progress.image);
     let of = progress
         .expected
@@ -79,7 +79,7 @@ fn show(bar: &ProgressBar, progress: &Progress<'_>) {
     bar.tick();
 }
 
-fn summary(outcomes: &[Outcome]) -> Vec<String> {
+fn summary(outcomes: &[RequestOutcome]) -> Vec<String> {
     let (mut fetched, mut bytes, mut missing) = (Vec::new(), 0, Vec::new());
     let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for outcome in outcomes {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
-use rprof_export::diff::github::{self, SourceLine};
+use rprof_export::diff::github::{self, RepositoryLine};
 use rprof_export::diff::{DiffOptions, junit, markdown};
 use rprof_profile::Profile;
 use rprof_profile::compare::{FunctionDiff, ProfileDiff, canonical};
@@ -121,7 +121,7 @@ struct FunctionLines {
 impl FunctionLines {
     /// Returns the start line of a function, or its hottest line if debug information lacks the
     /// start.
-    fn place(&self, row: &FunctionDiff) -> Option<SourceLine> {
+    fn place(&self, row: &FunctionDiff) -> Option<RepositoryLine> {
         let profile = self.profile.as_ref()?;
         let wanted = row.name.as_deref()?;
         let mut hottest: Option<(u64, usize)> = None;
@@ -146,7 +146,7 @@ impl FunctionLines {
             .line
             .filter(|line| line.line > 0)?;
         let file = profile.files.get(line.file.0 as usize)?;
-        Some(SourceLine {
+        Some(RepositoryLine {
             file: below_the_repository(Path::new(&**file))?,
             line: start_line(profile, index).unwrap_or(line.line),
         })

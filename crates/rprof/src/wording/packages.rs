@@ -54,7 +54,8 @@ fn look_up(object: &str, in_all: bool) -> Option<Owner> {
         .then(|| Owner::Rpm(asked(Path::new("/usr/bin/rpm"), object)))
 }
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for an answer of rpm.
+const MAX_RPM_TIME: Duration = Duration::from_secs(5);
 
 /// Asks rpm, as its database has had several formats. Runs /usr/bin/rpm, because PATH may name
 /// another program.
@@ -75,7 +76,7 @@ fn asked_with(program: &Path, first: &[&str], object: &str) -> Option<String> {
     let status = loop {
         match child.try_wait().ok()? {
             Some(status) => break status,
-            None if begin.elapsed() > PATIENCE => {
+            None if begin.elapsed() > MAX_RPM_TIME => {
                 child.kill().ok();
                 child.wait().ok();
                 return None;

@@ -9,7 +9,7 @@ use rprof_perf_event::{AttrPart, Capability, OpenEventError, Remedy};
 use rprof_perfdata::Error as ReadError;
 use rprof_profile::Reason;
 use rprof_recorder::RecordError;
-use rprof_sampler::{Degradation, OpenError, SessionError};
+use rprof_sampler::{Degradation, OpenEventsError, SessionError};
 
 use crate::wording::object_remedies;
 
@@ -22,8 +22,10 @@ pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records the
 
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {
-        RecordError::Session(SessionError::Open(OpenError::Event(refused))) => of_event(refused),
-        RecordError::Session(SessionError::Open(OpenError::TooManyFiles {
+        RecordError::Session(SessionError::Open(OpenEventsError::Event(refused))) => {
+            of_event(refused)
+        }
+        RecordError::Session(SessionError::Open(OpenEventsError::TooManyFiles {
             threads,
             cpus,
             needed,
@@ -241,7 +243,7 @@ mod tests {
         };
         let options = OpenOptions::new(attr).subject(Subject::All).cpu(0);
         let refused = options.explain("cycles", errno, &limits);
-        failure_of(SessionError::from(OpenError::from(refused)))
+        failure_of(SessionError::from(OpenEventsError::from(refused)))
     }
 
     fn failure_of(error: impl Into<RecordError>) -> String {
@@ -329,7 +331,7 @@ mod tests {
             text.ends_with("which virtual machines often hide. `--call-graph auto` needs neither"),
             "{text}"
         );
-        let files = OpenError::TooManyFiles {
+        let files = OpenEventsError::TooManyFiles {
             threads: 1,
             cpus: 2,
             needed: 3,

@@ -55,3 +55,4 @@ pub(crate) use snapshot::Snapshot;
 pub use stack_bases::StackBases;
 pub(crate) use threads::{DrainConfig, DrainThreads};
 pub use trace::{TracePiece, Traces};
+pub(crate) use trim::Dumps;

@@ -14,10 +14,9 @@ use crate::open::{CpuEvents, CpuRings};
 use crate::options::{DrainOptions, SIDEBAND_BATCH};
 use crate::scheduling;
 use crate::wakeup::WakeupFlag;
-use crossbeam_channel::{Receiver, bounded};
-use rprof_perf_event::Clock;
-use rprof_perf_event::Errno;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use rprof_perf_event::ring::MAX_RECORD;
+use rprof_perf_event::{Clock, Errno};
 use rprof_records::SampleLayout;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -76,24 +75,12 @@ impl DrainThreads {
         } = config;
         let dumps = Arc::new(dumps);
         let stop = Arc::new(WakeupFlag::new()?);
-        let batch_bytes = options.batch_bytes.max(MAX_RECORD);
-        let (sample_buffers, sideband_buffers) = options.buffers(cpus.len());
         let numbers: Vec<u32> = cpus.iter().map(|(events, _)| events.cpu).collect();
-        let reserve = options.reserve(cpus.len());
-        let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers, reserve);
-        // Buffers; batches of the last drain beyond them (a batch may be smaller than its limit by
-        // one record); bare watermarks (twice: threads check and send concurrently); the one that
-        // may always wait; the last message.
-        let places = |(_, rings): &(Arc<CpuEvents>, CpuRings)| {
-            let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
-            sample_buffers
-                + sideband_buffers
-                + last(rings.samples.size(), batch_bytes)
-                + last(rings.sideband.size(), SIDEBAND_BATCH)
-                + 2 * WATERMARKS
-                + 2
-        };
-        let places = reserve + cpus.iter().map(places).sum::<usize>();
+        let sizes = BufferSizes::new(&options, cpus.len());
+        let (pools, recycler) =
+            buffers::make(&numbers, sizes.samples, sizes.sideband, sizes.reserve);
+        let places = cpus.iter().map(|(_, rings)| sizes.places(rings));
+        let places = sizes.reserve + places.sum::<usize>();
         let (sender, receiver) = bounded(places + snapshot::places(snapshot_bytes));
         let (ready, all_ready) = bounded(cpus.len());
         let fast_drain = FastDrain::new(cpus.len(), options.fast)?;
@@ -119,10 +106,15 @@ impl DrainThreads {
             nice_refused: None,
             realtime_refused: None,
             pinned: true,
-            many_batches: sample_buffers * cpus.len() + reserve / 4,
+            many_batches: sizes.samples * cpus.len() + sizes.reserve / 4,
         };
         let urgency = Urgency::new(&options);
-        let begins_late = urgency == Urgency::WhenLate && comes_in_bursts;
+        let scheduling = Scheduling {
+            pin: options.pin,
+            nice: options.nice,
+            realtime: options.realtime,
+            begins_late: urgency == Urgency::WhenLate && comes_in_bursts,
+        };
         let mut drainers: Vec<SharedDrainer> = Vec::with_capacity(cpus.len());
         for (number, ((events, mut rings), pools)) in cpus.into_iter().zip(pools).enumerate() {
             let cpu = events.cpu;
@@ -137,7 +129,7 @@ impl DrainThreads {
                 sender: sender.clone(),
                 stop: Arc::clone(&stop),
                 clock,
-                batch_bytes,
+                batch_bytes: sizes.batch_bytes,
                 idle: options.idle,
                 fast_drain: fast_drain.clone(),
                 number,
@@ -150,41 +142,14 @@ impl DrainThreads {
             };
             let drainer = Arc::new(Mutex::new(Some(drainer)));
             drainers.push(Arc::clone(&drainer));
-            let ready = ready.clone();
-            let (pin, nice, realtime) = (options.pin, options.nice, options.realtime);
-            let handle = std::thread::Builder::new()
-                // 15 bytes at most.
-                .name(format!("rprof-cpu{cpu}"))
-                .spawn(move || {
-                    block_signals();
-                    let pinned = pin && scheduling::pin_to(cpu);
-                    if let Some(drainer) = drainer::locked(&drainer).as_mut() {
-                        drainer.counts.pinned = pinned;
-                    }
-                    let reniced = match nice {
-                        Some(nice) => scheduling::renice(nice),
-                        None => {
-                            scheduling::prefer_this_thread();
-                            Ok(())
-                        }
-                    };
-                    let raised = realtime.map_or(Ok(()), scheduling::make_realtime);
-                    if begins_late {
-                        // Optional.
-                        let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
-                    }
-                    let _ = ready.send((pinned, reniced, raised));
-                    drop(ready);
-                    drainer::run(&drainer)
-                })?;
-            threads.handles.push(handle);
+            (threads.handles).push(scheduling.spawn(cpu, drainer, ready.clone())?);
         }
         drop(ready);
         threads.rings.drainers = drainers.into();
-        for (pinned, reniced, raised) in all_ready {
-            threads.realtime_refused = threads.realtime_refused.or(raised.err());
-            threads.pinned &= pinned;
-            threads.nice_refused = threads.nice_refused.or(reniced.err());
+        for thread in all_ready {
+            threads.realtime_refused = threads.realtime_refused.or(thread.realtime.err());
+            threads.pinned &= thread.pinned;
+            threads.nice_refused = threads.nice_refused.or(thread.nice.err());
         }
         Ok((threads, receiver, recycler))
     }
@@ -231,9 +196,105 @@ impl Drop for DrainThreads {
     }
 }
 
-/// Signal handlers belong to the program's own threads.
-fn block_signals() {
-    rprof_launch::command::block_all_signals();
+/// Numbers of buffers, and bytes of a full one.
+struct BufferSizes {
+    /// Sample buffers of each CPU.
+    samples: usize,
+    /// Sideband buffers of each CPU.
+    sideband: usize,
+    /// Sample buffers that all CPUs share.
+    reserve: usize,
+    batch_bytes: usize,
+}
+
+impl BufferSizes {
+    fn new(options: &DrainOptions, cpus: usize) -> BufferSizes {
+        let (samples, sideband) = options.buffers(cpus);
+        BufferSizes {
+            samples,
+            sideband,
+            reserve: options.reserve(cpus),
+            batch_bytes: options.batch_bytes.max(MAX_RECORD),
+        }
+    }
+
+    /// Returns the maximum number of messages of a CPU in the channel.
+    fn places(&self, rings: &CpuRings) -> usize {
+        // Buffers; batches of the last drain beyond them (a batch may be smaller than its limit by
+        // one record); bare watermarks (twice: threads check and send concurrently); the one that
+        // may always wait; the last message.
+        let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
+        self.samples
+            + self.sideband
+            + last(rings.samples.size(), self.batch_bytes)
+            + last(rings.sideband.size(), SIDEBAND_BATCH)
+            + 2 * WATERMARKS
+            + 2
+    }
+}
+
+/// Requested scheduling of the drain threads.
+#[derive(Clone, Copy)]
+struct Scheduling {
+    pin: bool,
+    nice: Option<i32>,
+    realtime: Option<u8>,
+    /// True to start as if late: real-time, where permitted.
+    begins_late: bool,
+}
+
+/// Scheduling that the kernel permitted to a thread.
+struct Permitted {
+    pinned: bool,
+    nice: Result<(), Errno>,
+    realtime: Result<(), Errno>,
+}
+
+impl Scheduling {
+    /// Starts the thread of a CPU. It reports its scheduling before it drains.
+    fn spawn(
+        self,
+        cpu: u32,
+        drainer: SharedDrainer,
+        ready: Sender<Permitted>,
+    ) -> io::Result<JoinHandle<DrainCounts>> {
+        std::thread::Builder::new()
+            // 15 bytes at most.
+            .name(format!("rprof-cpu{cpu}"))
+            .spawn(move || {
+                // Signal handlers belong to the program's own threads.
+                rprof_launch::command::block_all_signals();
+                let permitted = self.apply(cpu);
+                if let Some(drainer) = drainer::locked(&drainer).as_mut() {
+                    drainer.counts.pinned = permitted.pinned;
+                }
+                let _ = ready.send(permitted);
+                drop(ready);
+                drainer::run(&drainer)
+            })
+    }
+
+    /// Applies the scheduling to this thread.
+    fn apply(self, cpu: u32) -> Permitted {
+        let pinned = self.pin && scheduling::pin_to(cpu);
+        let nice = match self.nice {
+            Some(nice) => scheduling::renice(nice),
+            None => {
+                scheduling::prefer_this_thread();
+                Ok(())
+            }
+        };
+        let realtime = self.realtime.map_or(Ok(()), scheduling::make_realtime);
+        if self.begins_late {
+            // Optional.
+            let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
+        }
+        Permitted {
+            pinned,
+            nice,
+            realtime,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -31,10 +31,10 @@
 use super::attempt::{Opened, Scope, open, react};
 use super::attrs;
 use super::degradation::Degradation;
-use super::error::OpenError;
+use super::error::OpenEventsError;
 use super::event_set::EventSet;
 use super::plan::{Plan, Refusal};
-use rprof_launch::{Selection, TargetThread};
+use rprof_launch::{TargetThread, ThreadSelection};
 use rprof_perf_event::limits::{open_file_limit, raise_open_file_limit};
 use rprof_perf_event::{Errno, Limits, OpenOptions, Remedy, Subject, errno};
 use std::collections::{BTreeMap, HashSet};
@@ -75,8 +75,8 @@ impl Threads {
     /// # Errors
     /// If there is none, or a named one is not permitted.
     pub(crate) fn first_look(
-        selection: &Selection,
-    ) -> Result<(Threads, Vec<TargetThread>), OpenError> {
+        selection: &ThreadSelection,
+    ) -> Result<(Threads, Vec<TargetThread>), OpenEventsError> {
         raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
@@ -89,12 +89,12 @@ impl Threads {
         let mut found = selection.threads();
         threads.admit(selection, &mut found, &limits)?;
         match threads.refused.iter().next() {
-            Some((pid, errno)) if found.is_empty() => Err(OpenError::Process {
+            Some((pid, errno)) if found.is_empty() => Err(OpenEventsError::Process {
                 pid: *pid,
                 errno: *errno,
                 remedy: Remedy::for_process(&limits),
             }),
-            None if found.is_empty() => Err(OpenError::TargetsGone {
+            None if found.is_empty() => Err(OpenEventsError::TargetsGone {
                 what: selection.describe(),
                 had: 0,
             }),
@@ -105,17 +105,17 @@ impl Threads {
     /// Removes the threads of processes that have ended or are refused.
     fn admit(
         &mut self,
-        selection: &Selection,
+        selection: &ThreadSelection,
         found: &mut Vec<TargetThread>,
         limits: &Limits,
-    ) -> Result<(), OpenError> {
+    ) -> Result<(), OpenEventsError> {
         for thread in found.iter() {
             if self.admitted.contains(&thread.pid) || self.refused.contains_key(&thread.pid) {
                 continue;
             }
             match can_attach(thread.tid as i32) {
                 Err(errno) if errno::is_refusal(errno) && selection.is_by_id() => {
-                    return Err(OpenError::Process {
+                    return Err(OpenEventsError::Process {
                         pid: thread.pid,
                         errno,
                         remedy: Remedy::for_process(limits),
@@ -137,7 +137,7 @@ impl Threads {
     fn open_all(
         &mut self,
         plan: &Plan,
-        selection: &Selection,
+        selection: &ThreadSelection,
         mut found: Vec<TargetThread>,
         opened: &mut Opened,
     ) -> Result<(), Stop> {
@@ -150,7 +150,7 @@ impl Threads {
                 self.open_one(plan, thread, look > 0 && plan.inherits(), opened)?;
             }
             let is_last = news == 0 && look > 0;
-            if is_last || matches!(selection, Selection::Threads(_)) {
+            if is_last || matches!(selection, ThreadSelection::Threads(_)) {
                 break;
             }
             std::thread::sleep(SETTLE);
@@ -158,7 +158,7 @@ impl Threads {
             self.admit(selection, &mut found, &plan.limits)?;
         }
         match self.attached.is_empty() {
-            true => Err(Stop::Failed(OpenError::TargetsGone {
+            true => Err(Stop::Failed(OpenEventsError::TargetsGone {
                 what: selection.describe(),
                 had: self.known.len(),
             })),
@@ -198,11 +198,11 @@ impl Threads {
         }
     }
 
-    pub(super) fn tell(&self, plan: &mut Plan, selection: &Selection) {
+    pub(super) fn tell(&self, plan: &mut Plan, selection: &ThreadSelection) {
         let named: (&[u32], bool) = match selection {
-            Selection::Processes(pids) => (pids, false),
-            Selection::Threads(tids) => (tids, true),
-            Selection::User { .. } => (&[], false),
+            ThreadSelection::Processes(pids) => (pids, false),
+            ThreadSelection::Threads(tids) => (tids, true),
+            ThreadSelection::User { .. } => (&[], false),
         };
         for id in named.0 {
             let is_it = |thread: &TargetThread| match named.1 {
@@ -229,11 +229,11 @@ impl Threads {
 enum Stop {
     /// The kernel refused an event. After a step down all begins anew.
     Refused(Refusal),
-    Failed(OpenError),
+    Failed(OpenEventsError),
 }
 
-impl From<OpenError> for Stop {
-    fn from(error: OpenError) -> Stop {
+impl From<OpenEventsError> for Stop {
+    fn from(error: OpenEventsError) -> Stop {
         Stop::Failed(error)
     }
 }
@@ -244,9 +244,9 @@ impl From<OpenError> for Stop {
 /// If no further step exists, no target exists, or a named target is not permitted.
 pub(crate) fn open_threads(
     plan: &mut Plan,
-    selection: &Selection,
+    selection: &ThreadSelection,
     cpus: &mut Vec<u32>,
-) -> Result<(Opened, Threads), OpenError> {
+) -> Result<(Opened, Threads), OpenEventsError> {
     loop {
         let (mut threads, found) = Threads::first_look(selection)?;
         let mut opened = open(plan, &Scope::Threads, cpus)?;
@@ -325,7 +325,7 @@ fn files(plan: &Plan, threads: usize, opened: &Opened) -> usize {
 }
 
 fn too_many(plan: &Plan, threads: usize, opened: &Opened) -> Stop {
-    Stop::Failed(OpenError::TooManyFiles {
+    Stop::Failed(OpenEventsError::TooManyFiles {
         threads,
         cpus: opened.cpus.len(),
         needed: files(plan, threads, opened),

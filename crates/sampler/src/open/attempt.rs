@@ -2,7 +2,7 @@
 
 use super::attrs;
 use super::degradation::Degradation;
-use super::error::OpenError;
+use super::error::OpenEventsError;
 use super::event_set::{EventSet, SetSubject};
 use super::opened::{CpuEvents, CpuRings, EventIds, OverwrittenRing, Role};
 use super::plan::{Plan, Refusal, Stage};
@@ -41,7 +41,7 @@ pub(crate) fn open(
     plan: &mut Plan,
     scope: &Scope,
     cpus: &mut Vec<u32>,
-) -> Result<Opened, OpenError> {
+) -> Result<Opened, OpenEventsError> {
     let mut files_raised = false;
     loop {
         let refusal = match attempt(plan, scope, cpus) {
@@ -62,7 +62,7 @@ pub(crate) fn open(
 }
 
 /// Returns the error if a control group supports no event at all: another event would not help.
-fn refused_cgroup(plan: &Plan, scope: &Scope, refusal: Refusal) -> Option<OpenError> {
+fn refused_cgroup(plan: &Plan, scope: &Scope, refusal: Refusal) -> Option<OpenEventsError> {
     let Refusal { stage, cpu, errno } = refusal;
     let (Scope::Cgroups(groups), Stage::Sampling(index), Errno::NOENT) = (scope, stage, errno)
     else {
@@ -86,7 +86,7 @@ pub(super) fn react(
     plan: &mut Plan,
     cpus: &mut Vec<u32>,
     refusal: Refusal,
-) -> Result<(), OpenError> {
+) -> Result<(), OpenEventsError> {
     if refusal.errno == Errno::NODEV && cpus.len() > 1 && went_offline(refusal.cpu) {
         cpus.retain(|cpu| *cpu != refusal.cpu);
         plan.degradations

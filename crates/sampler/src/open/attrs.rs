@@ -8,7 +8,7 @@
 use super::opened::Role;
 use super::plan::{Plan, Watching};
 use crate::options::Extras;
-use rprof_events::Rate;
+use rprof_events::SamplingRate;
 use rprof_events::{Event, EventStacks};
 use rprof_records::{
     Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType, request_context,
@@ -136,11 +136,11 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     attr.flags.set(AttrFlags::ENABLE_ON_EXEC, on_exec);
     attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     match plan.rate_of(event) {
-        Rate::Frequency(frequency) => {
+        SamplingRate::Frequency(frequency) => {
             attr.flags |= AttrFlags::FREQ;
             attr.period_or_freq = frequency;
         }
-        Rate::Period(period) => attr.period_or_freq = period,
+        SamplingRate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
     if tells_period(&attr) {

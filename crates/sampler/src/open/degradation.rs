@@ -67,7 +67,7 @@ pub enum Degradation {
     /// The kernel lacks a useful feature or does not permit it.
     FeatureDropped {
         /// The feature.
-        feature: Feature,
+        feature: AttrFeature,
         /// Error of the system call.
         errno: Errno,
     },
@@ -181,7 +181,7 @@ pub enum Degradation {
 /// Attr features that older kernels lack, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Feature {
+pub enum AttrFeature {
     /// Lost samples in counter reads (`PERF_FORMAT_LOST`, Linux 6.0).
     ReadLost,
     /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12).
@@ -194,26 +194,26 @@ pub enum Feature {
     ClockId,
 }
 
-impl Feature {
+impl AttrFeature {
     /// Returns the version of Linux that introduced it.
     pub fn since(self) -> &'static str {
         match self {
-            Feature::ReadLost => "6.0",
-            Feature::SplitWeight => "5.12",
-            Feature::KernelSymbols => "5.1",
-            Feature::MaxStack => "4.8",
-            Feature::ClockId => "4.1",
+            AttrFeature::ReadLost => "6.0",
+            AttrFeature::SplitWeight => "5.12",
+            AttrFeature::KernelSymbols => "5.1",
+            AttrFeature::MaxStack => "4.8",
+            AttrFeature::ClockId => "4.1",
         }
     }
 
     /// Returns what a recording lacks without it, as a clause.
     pub fn without(self) -> &'static str {
         match self {
-            Feature::ReadLost => "samples lost at the very end are not counted",
-            Feature::SplitWeight => "weights are one value, without latencies",
-            Feature::KernelSymbols => "BPF programs loaded meanwhile stay unnamed",
-            Feature::MaxStack => "callchains have the system's depth",
-            Feature::ClockId => {
+            AttrFeature::ReadLost => "samples lost at the very end are not counted",
+            AttrFeature::SplitWeight => "weights are one value, without latencies",
+            AttrFeature::KernelSymbols => "BPF programs loaded meanwhile stay unnamed",
+            AttrFeature::MaxStack => "callchains have the system's depth",
+            AttrFeature::ClockId => {
                 "times are the kernel's own clock, and records may come out of order"
             }
         }
@@ -224,7 +224,7 @@ impl Degradation {
     /// Returns true for a step that the user neither requested to avoid nor can undo, and that
     /// changes no sample: the kernel is too old for a minor feature.
     pub fn is_minor(&self) -> bool {
-        let minor = |feature| matches!(feature, Feature::ReadLost | Feature::KernelSymbols);
+        let minor = |feature| matches!(feature, AttrFeature::ReadLost | AttrFeature::KernelSymbols);
         matches!(self, Degradation::FeatureDropped { feature, .. } if minor(*feature))
     }
 }
@@ -257,19 +257,12 @@ impl fmt::Display for Degradation {
             Degradation::NoWakers { cause } => {
                 write!(f, "wakers are not recorded: {cause}")
             }
-            Degradation::NoRequests { errno } => {
-                let remedy = match *errno {
-                    Errno::PERM | Errno::ACCESS => {
-                        without_bpf(rustix::process::geteuid().is_root(), &Limits::read())
-                    }
-                    _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64".to_owned(),
-                };
-                write!(
-                    f,
-                    "requests are not recorded: {}; {remedy}",
-                    ErrnoText(*errno)
-                )
-            }
+            Degradation::NoRequests { errno } => write!(
+                f,
+                "requests are not recorded: {}; {}",
+                ErrnoText(*errno),
+                without_requests(*errno)
+            ),
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
                 "samples are taken {used} times a second, not {wanted}: the kernel allows no more. \
@@ -368,26 +361,8 @@ impl fmt::Display for Degradation {
                 cpu,
                 absences,
                 refused,
-            } => {
-                let absences: Vec<String> = absences.iter().map(Absence::to_string).collect();
-                write!(f, "CPU {cpu} was offline {}", absences.join(", and "))?;
-                match refused {
-                    None => Ok(()),
-                    Some(errno) => write!(
-                        f,
-                        ", and what it ran afterwards is not in the recording: its events could \
-                         not be opened again ({}). Record again to include it",
-                        ErrnoText(*errno)
-                    ),
-                }
-            }
-            Degradation::CpuCame { cpu, after } => {
-                write!(f, "CPU {cpu} came online while recording")?;
-                if let Some(after) = after {
-                    write!(f, ", after {:.1} s", after.as_secs_f64())?;
-                }
-                f.write_str(", and what it ran is not in the recording. Record again to include it")
-            }
+            } => cpu_lost(*cpu, absences, *refused, f),
+            Degradation::CpuCame { cpu, after } => cpu_came(*cpu, *after, f),
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
                 "the recorder's threads keep their priority: real-time priority {wanted} was \
@@ -399,18 +374,7 @@ impl fmt::Display for Degradation {
                 "stacks use frame pointers only: unwinding is not supported on this architecture"
             ),
             Degradation::CounterFailed { event, cpus, error } => {
-                let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-                let remedy = match error {
-                    ReadError::PinnedWithoutCounter => {
-                        ". Ask for fewer pinned events, or leave the `D` out"
-                    }
-                    _ => "",
-                };
-                write!(
-                    f,
-                    "`{event}` was not counted all the time on CPU {}: {error}{remedy}",
-                    cpus.join(", ")
-                )
+                counter_failed(event, cpus, error, f)
             }
             Degradation::PriorityUnchanged { wanted, errno } => write!(
                 f,
@@ -422,10 +386,65 @@ impl fmt::Display for Degradation {
     }
 }
 
+fn cpu_lost(
+    cpu: u32,
+    absences: &[Absence],
+    refused: Option<Errno>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let absences: Vec<String> = absences.iter().map(Absence::to_string).collect();
+    write!(f, "CPU {cpu} was offline {}", absences.join(", and "))?;
+    match refused {
+        None => Ok(()),
+        Some(errno) => write!(
+            f,
+            ", and what it ran afterwards is not in the recording: its events could not be opened \
+             again ({}). Record again to include it",
+            ErrnoText(errno)
+        ),
+    }
+}
+
+fn cpu_came(cpu: u32, after: Option<Duration>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "CPU {cpu} came online while recording")?;
+    if let Some(after) = after {
+        write!(f, ", after {:.1} s", after.as_secs_f64())?;
+    }
+    f.write_str(", and what it ran is not in the recording. Record again to include it")
+}
+
+fn counter_failed(
+    event: &str,
+    cpus: &[u32],
+    error: &ReadError,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    let remedy = match error {
+        ReadError::PinnedWithoutCounter => ". Ask for fewer pinned events, or leave the `D` out",
+        _ => "",
+    };
+    write!(
+        f,
+        "`{event}` was not counted all the time on CPU {}: {error}{remedy}",
+        cpus.join(", ")
+    )
+}
+
 fn kernel_setting(paranoid: Option<i32>) -> String {
     match paranoid {
         Some(level) => format!("kernel.perf_event_paranoid is {level}"),
         None => "this user may not profile the kernel".to_owned(),
+    }
+}
+
+/// Words the remedy for requests that cannot be recorded.
+fn without_requests(errno: Errno) -> String {
+    match errno {
+        Errno::PERM | Errno::ACCESS => {
+            without_bpf(rustix::process::geteuid().is_root(), &Limits::read())
+        }
+        _ => "requests need Linux 5.10 with BPF, on x86-64 or AArch64".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use rprof_perf_event::{Errno, ErrnoText, MapRingError, OpenEventError, Remedy};
 /// Failure to open events, with no step down left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum OpenEventsError {
     /// The kernel refused an event.
     #[error(transparent)]
     Event(#[from] OpenEventError),

@@ -5,7 +5,7 @@
 //!    ^                 |
 //!    |                 | refusal (what, where, errno)
 //!    +--- step down <--+        each step is a Degradation, told to the user;
-//!         or OpenError          no step left: an error with its remedy
+//!         or OpenEventsError    no step left: an error with its remedy
 //! ```
 //!
 //! An attempt opens everything or nothing, so that all CPUs record alike. The decisions are pure
@@ -44,8 +44,8 @@ mod steps;
 mod traces;
 mod whole_cpus;
 
-pub use degradation::{Degradation, Feature};
-pub use error::OpenError;
+pub use degradation::{AttrFeature, Degradation};
+pub use error::OpenEventsError;
 pub use opened::{EventIds, Role};
 pub use probe::Probe;
 

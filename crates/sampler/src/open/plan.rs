@@ -1,12 +1,12 @@
 //! [`Plan`]: what to open. Steps down change it.
 
 use super::degradation::Degradation;
-use super::error::OpenError;
+use super::error::OpenEventsError;
 use super::opened::Role;
 use super::ring_sizes::{self, RingSizes};
 use super::traces;
 use crate::options::SamplingOptions;
-use rprof_events::Rate;
+use rprof_events::SamplingRate;
 use rprof_events::cpus;
 use rprof_events::{Event, EventStacks, Modifiers, TraceUnit};
 use rprof_launch::Target;
@@ -100,14 +100,14 @@ impl Plan {
         events: Vec<Event>,
         options: SamplingOptions,
         limits: Limits,
-    ) -> Result<Plan, OpenError> {
+    ) -> Result<Plan, OpenEventsError> {
         let events = traces::first(events, &options)?;
         let (frequency, rate) = match options.rate {
-            Rate::Frequency(frequency) => (frequency, frequency),
-            Rate::Period(period) => (0, period),
+            SamplingRate::Frequency(frequency) => (frequency, frequency),
+            SamplingRate::Period(period) => (0, period),
         };
         if rate == 0 {
-            return Err(OpenError::ZeroRate);
+            return Err(OpenEventsError::ZeroRate);
         }
         let explicit = !events.is_empty();
         let watching = match options.target {
@@ -137,7 +137,7 @@ impl Plan {
                 (options.ring_bytes).or(options.user_stack.map(|_| {
                     match (options.off_cpu, watching, options.rate) {
                         (true, ..) => ring_sizes::with_switches(online()),
-                        (_, Watching::Cpus, Rate::Frequency(hertz)) => {
+                        (_, Watching::Cpus, SamplingRate::Frequency(hertz)) => {
                             ring_sizes::with_stacks_of_everybody(online(), hertz)
                         }
                         _ => ring_sizes::with_stacks(online()),
@@ -192,7 +192,7 @@ impl Plan {
         if self.options.sideband_ring_bytes.is_none() {
             self.rings.sideband = ring_sizes::sideband_of_everybody(online);
         }
-        if let (None, Some(_), Rate::Frequency(hertz)) = (
+        if let (None, Some(_), SamplingRate::Frequency(hertz)) = (
             self.options.ring_bytes,
             self.options.user_stack,
             self.options.rate,
@@ -246,15 +246,17 @@ impl Plan {
         self.watching != Watching::Command
     }
 
-    pub(super) fn rate_of(&self, event: &Event) -> Rate {
+    pub(super) fn rate_of(&self, event: &Event) -> SamplingRate {
         if event.trace_unit().is_some() {
-            return Rate::Period(1);
+            return SamplingRate::Period(1);
         }
         match (event.rate(), event.default_period(), self.options.rate) {
-            (Some(Rate::Frequency(wanted)), ..) => Rate::Frequency(wanted.min(self.own_limit)),
+            (Some(SamplingRate::Frequency(wanted)), ..) => {
+                SamplingRate::Frequency(wanted.min(self.own_limit))
+            }
             (Some(rate), ..) => rate,
-            (None, Some(period), _) if self.options.rate_is_default => Rate::Period(period),
-            (None, _, Rate::Frequency(_)) => Rate::Frequency(self.frequency),
+            (None, Some(period), _) if self.options.rate_is_default => SamplingRate::Period(period),
+            (None, _, SamplingRate::Frequency(_)) => SamplingRate::Frequency(self.frequency),
             (None, _, rate) => rate,
         }
     }
@@ -269,9 +271,9 @@ impl Plan {
             return Some(wanted);
         }
         let a_second = match self.options.rate {
-            Rate::Frequency(_) => self.frequency.max(1),
+            SamplingRate::Frequency(_) => self.frequency.max(1),
             // Unknown: assumes bursts.
-            Rate::Period(_) => 10_000,
+            SamplingRate::Period(_) => 10_000,
         };
         let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;
         let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
@@ -286,7 +288,7 @@ impl Plan {
             Some(stacks) => stacks == EventStacks::Dwarf,
         };
         (self.events.iter().enumerate()).any(|(index, event)| {
-            let is_fixed = matches!(self.rate_of(event), Rate::Period(_));
+            let is_fixed = matches!(self.rate_of(event), SamplingRate::Period(_));
             is_fixed && self.role(index) == Role::Samples && copies(event)
         })
     }

@@ -1,7 +1,7 @@
 //! Steps down, decided without a kernel.
 
 use super::super::attrs;
-use super::super::degradation::Feature;
+use super::super::degradation::AttrFeature;
 use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
 use super::*;
 use crate::options::Extras;
@@ -32,7 +32,7 @@ fn default_plan() -> Plan {
     plan_for("", |_| {})
 }
 
-fn refuse(plan: &mut Plan, stage: Stage, errno: Errno) -> Result<(), OpenError> {
+fn refuse(plan: &mut Plan, stage: Stage, errno: Errno) -> Result<(), OpenEventsError> {
     plan.step_down(Refusal {
         stage,
         cpu: 1,
@@ -90,7 +90,7 @@ fn a_kernel_side_asked_for_by_name_is_not_left_out() {
 
 #[test]
 fn the_frequency_obeys_the_limit_or_fails_when_strict() {
-    let plan = plan_for("", |o| o.rate = Rate::Frequency(200_000));
+    let plan = plan_for("", |o| o.rate = SamplingRate::Frequency(200_000));
     assert_eq!(plan.frequency, 100_000);
     assert_eq!(
         plan.degradations,
@@ -100,13 +100,16 @@ fn the_frequency_obeys_the_limit_or_fails_when_strict() {
         }]
     );
     let options = SamplingOptions {
-        rate: Rate::Frequency(200_000),
+        rate: SamplingRate::Frequency(200_000),
         strict_frequency: true,
         ..SamplingOptions::default()
     };
     let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
-    assert!(matches!(error, OpenError::Frequency { limit: 100_000, .. }));
-    let mut plan = plan_for("", |o| o.rate = Rate::Frequency(50_000));
+    assert!(matches!(
+        error,
+        OpenEventsError::Frequency { limit: 100_000, .. }
+    ));
+    let mut plan = plan_for("", |o| o.rate = SamplingRate::Frequency(50_000));
     plan.limits.max_sample_rate = Some(20_000);
     refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap();
     assert_eq!((plan.frequency, plan.degradations.len()), (20_000, 1));
@@ -114,13 +117,13 @@ fn the_frequency_obeys_the_limit_or_fails_when_strict() {
 
 #[test]
 fn a_rate_of_zero_is_refused() {
-    for rate in [Rate::Frequency(0), Rate::Period(0)] {
+    for rate in [SamplingRate::Frequency(0), SamplingRate::Period(0)] {
         let options = SamplingOptions {
             rate,
             ..SamplingOptions::default()
         };
         let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
-        assert_eq!(error, OpenError::ZeroRate);
+        assert_eq!(error, OpenEventsError::ZeroRate);
     }
 }
 
@@ -131,7 +134,7 @@ fn features_go_one_at_a_time_newest_first() {
     while refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).is_ok() {
         seen.push(plan.degradations.last().cloned().unwrap());
     }
-    let dropped: Vec<Feature> = (seen.iter())
+    let dropped: Vec<AttrFeature> = (seen.iter())
         .map(|step| match step {
             Degradation::FeatureDropped { feature, .. } => *feature,
             other => panic!("{other:?}"),
@@ -139,7 +142,11 @@ fn features_go_one_at_a_time_newest_first() {
         .collect();
     assert_eq!(
         dropped,
-        [Feature::ReadLost, Feature::MaxStack, Feature::ClockId]
+        [
+            AttrFeature::ReadLost,
+            AttrFeature::MaxStack,
+            AttrFeature::ClockId
+        ]
     );
     let attr = attrs::sampling(&plan, &plan.events[0]);
     assert!(!attr.read_format.contains(ReadFormat::LOST));
@@ -205,7 +212,7 @@ fn a_ring_size_asked_for_shrinks_aloud_only() {
 
 #[test]
 fn attrs_keep_samples_and_sideband_apart() {
-    let plan = plan_for("cs:u", |o| o.rate = Rate::Period(3));
+    let plan = plan_for("cs:u", |o| o.rate = SamplingRate::Period(3));
     let sampling = attrs::sampling(&plan, &plan.events[0]);
     let said = AttrFlags::MMAP | AttrFlags::MMAP2 | AttrFlags::COMM | AttrFlags::TASK;
     assert!(!sampling.flags.intersects(said | AttrFlags::FREQ));
@@ -265,10 +272,10 @@ fn idle_cpus_are_left_out_of_clocks_only() {
 #[test]
 fn an_events_own_rate_goes_first() {
     let plan = plan_for("cycles,cpu-clock/freq=250000/,cs/period=7/", |o| {
-        o.rate = Rate::Frequency(500);
+        o.rate = SamplingRate::Frequency(500);
         o.rate_is_default = false;
     });
-    let rates: Vec<Rate> = plan
+    let rates: Vec<SamplingRate> = plan
         .events
         .iter()
         .map(|event| plan.rate_of(event))
@@ -276,9 +283,9 @@ fn an_events_own_rate_goes_first() {
     assert_eq!(
         rates,
         [
-            Rate::Frequency(500),
-            Rate::Frequency(100_000),
-            Rate::Period(7)
+            SamplingRate::Frequency(500),
+            SamplingRate::Frequency(100_000),
+            SamplingRate::Period(7)
         ]
     );
     let told = plan.degradations[0].to_string();
@@ -336,7 +343,7 @@ fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
         o.user_stack = Some(60 << 10);
         o.fit_user_stack = true;
         o.ring_bytes = Some(8 << 20);
-        o.rate = Rate::Frequency(9_999);
+        o.rate = SamplingRate::Frequency(9_999);
     });
     let bytes = u64::from(plan.user_stack().unwrap());
     let in_25_ms = 9_999 * 25 / 1000;
@@ -416,9 +423,9 @@ fn a_refused_filter_is_told_with_its_event() {
 #[test]
 fn samples_hold_periods_that_the_attr_does_not_tell() {
     for (rate, expected) in [
-        (Rate::Frequency(99), true),
-        (Rate::Period(1), true),
-        (Rate::Period(2), false),
+        (SamplingRate::Frequency(99), true),
+        (SamplingRate::Period(1), true),
+        (SamplingRate::Period(2), false),
     ] {
         let plan = plan_for("cs:u", |o| o.rate = rate);
         let attr = attrs::sampling(&plan, &plan.events[0]);

@@ -4,7 +4,7 @@
 //! recording is refused, or refused where it is allowed.
 
 use super::attempt::{Opened, Scope, attempt};
-use super::degradation::{Degradation, Feature};
+use super::degradation::{AttrFeature, Degradation};
 use super::plan::{Plan, Stage};
 use rprof_perf_event::Errno;
 use rprof_perf_event::errno::is_refusal;
@@ -17,7 +17,7 @@ pub struct Probe {
     /// Bytes of both rings of a CPU, or the error if no size can be mapped.
     pub rings: Result<usize, Errno>,
     /// Features that the kernel lacks.
-    pub lacks: Vec<Feature>,
+    pub lacks: Vec<AttrFeature>,
 }
 
 /// Opens the plan on one CPU, and closes it again.
@@ -52,7 +52,7 @@ pub(crate) fn probe(plan: &mut Plan, scope: &Scope, cpu: u32) -> Probe {
     }
 }
 
-fn dropped(plan: &Plan) -> Vec<Feature> {
+fn dropped(plan: &Plan) -> Vec<AttrFeature> {
     let features = plan.degradations.iter().filter_map(|step| match step {
         Degradation::FeatureDropped { feature, .. } => Some(*feature),
         _ => None,

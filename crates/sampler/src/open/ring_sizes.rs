@@ -49,7 +49,7 @@ pub fn with_stacks(cpus: usize) -> usize {
 
 /// Returns the default size of a sample ring with stack copies of whole CPUs at `hertz`: half a
 /// second of the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz.
-pub fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
+pub(crate) fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
     let half_a_second = (hertz / 2).saturating_mul(LONGEST_SAMPLE);
     let half_a_second = usize::try_from(half_a_second).unwrap_or(usize::MAX);
     let most = with_switches(cpus);
@@ -70,13 +70,13 @@ pub fn with_switches(cpus: usize) -> usize {
 
 /// Returns the default size of the sideband ring for whole CPUs: 2 MiB, which a process that maps
 /// or renames in a loop fills in 40 ms. Many CPUs get less, 64 MiB in total.
-pub fn sideband_of_everybody(cpus: usize) -> usize {
+pub(crate) fn sideband_of_everybody(cpus: usize) -> usize {
     let fair = (64 << 20) / cpus.max(1);
     fair.clamp(PRIVILEGED.sideband, 2 << 20).next_power_of_two()
 }
 
 /// Minimum number of bytes of a stack copy at any sampling rate.
-pub const SHORTEST_STACK: u32 = 4 << 10;
+pub(crate) const SHORTEST_STACK: u32 = 4 << 10;
 
 const LONGEST_SAMPLE: u64 = 64 << 10;
 

@@ -1,14 +1,14 @@
 //! Steps down after a refusal by the kernel.
 
 use super::attrs;
-use super::degradation::{Degradation, Feature};
-use super::error::OpenError;
+use super::degradation::{AttrFeature, Degradation};
+use super::error::OpenEventsError;
 use super::opened::Role;
 use super::plan::{Plan, Refusal, Stage, Watching};
 use super::ring_sizes::{RingSizes, UNPRIVILEGED};
 use super::traces;
 use rprof_events::Event;
-use rprof_events::Rate;
+use rprof_events::SamplingRate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
 use rprof_perf_event::remedy::paranoid_text;
 use rprof_perf_event::{AttrPart, Capability, Errno, ErrnoText, MapRingError, OpenEventError};
@@ -18,7 +18,7 @@ impl Plan {
     /// Changes the plan for the next attempt.
     ///
     /// # Errors If no change can help.
-    pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenError> {
+    pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenEventsError> {
         let Refusal { stage, cpu, errno } = refusal;
         let stepped = match stage {
             Stage::Sampling(index) => self.step_down_sampling(index, errno)?,
@@ -43,7 +43,7 @@ impl Plan {
             Stage::Filter(index) => {
                 let event = &self.events[index];
                 let filter = event.filter().unwrap_or_default();
-                return Err(OpenError::Filter {
+                return Err(OpenEventsError::Filter {
                     event: self.describe(event),
                     filter: filter.to_string_lossy().into_owned(),
                     errno,
@@ -66,7 +66,7 @@ impl Plan {
         )
     }
 
-    fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenError> {
+    fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenEventsError> {
         if is_missing_event(errno) && !self.explicit && self.events[index] == Event::cycles() {
             self.events[index] = Event::cpu_clock();
             self.degradations.push(Degradation::EventReplaced {
@@ -122,10 +122,10 @@ impl Plan {
                     return Ok(true);
                 }
                 let features = [
-                    Feature::ReadLost,
-                    Feature::SplitWeight,
-                    Feature::MaxStack,
-                    Feature::ClockId,
+                    AttrFeature::ReadLost,
+                    AttrFeature::SplitWeight,
+                    AttrFeature::MaxStack,
+                    AttrFeature::ClockId,
                 ];
                 Ok(self.drop_one_of(&features, errno))
             }
@@ -202,29 +202,33 @@ impl Plan {
 
     fn step_down_sideband(&mut self, errno: Errno) -> bool {
         if is_refusal(errno) {
-            return self.drop_one_of(&[Feature::KernelSymbols], errno);
+            return self.drop_one_of(&[AttrFeature::KernelSymbols], errno);
         }
-        let features = [Feature::ReadLost, Feature::KernelSymbols, Feature::ClockId];
+        let features = [
+            AttrFeature::ReadLost,
+            AttrFeature::KernelSymbols,
+            AttrFeature::ClockId,
+        ];
         errno == Errno::INVAL && self.drop_one_of(&features, errno)
     }
 
     /// Drops the first requested feature. The list is in reverse order of introduction: a kernel
     /// without one also lacks all before it.
-    fn drop_one_of(&mut self, features: &[Feature], errno: Errno) -> bool {
+    fn drop_one_of(&mut self, features: &[AttrFeature], errno: Errno) -> bool {
         for feature in features {
             let dropped = match feature {
-                Feature::ReadLost => std::mem::take(&mut self.features.read_lost),
-                Feature::SplitWeight => {
+                AttrFeature::ReadLost => std::mem::take(&mut self.features.read_lost),
+                AttrFeature::SplitWeight => {
                     let fields = self.options.extras.fields;
                     fields.contains(SampleType::WEIGHT_STRUCT)
                         && std::mem::take(&mut self.features.split_weight)
                 }
-                Feature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
+                AttrFeature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
                 // A user who chose a clock needs it.
-                Feature::ClockId => {
+                AttrFeature::ClockId => {
                     self.options.clock.is_none() && std::mem::take(&mut self.features.clock_id)
                 }
-                Feature::MaxStack => {
+                AttrFeature::MaxStack => {
                     let of_event = |event: &Event| event.settings().max_stack.is_some();
                     let is_asked = self.max_stack.is_some() || self.events.iter().any(of_event);
                     is_asked && std::mem::take(&mut self.features.max_stack)
@@ -241,16 +245,16 @@ impl Plan {
     }
 
     /// Lowers frequencies to the kernel's limit. Returns false if none exceeds it.
-    pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenError> {
+    pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenEventsError> {
         let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
             return Ok(false);
         };
         let of_recording = match self.options.rate {
-            Rate::Frequency(wanted) => Some((wanted, self.frequency)),
-            Rate::Period(_) => None,
+            SamplingRate::Frequency(wanted) => Some((wanted, self.frequency)),
+            SamplingRate::Period(_) => None,
         };
         let of_events = self.events.iter().filter_map(|event| match event.rate() {
-            Some(Rate::Frequency(wanted)) => Some((wanted, self.own_limit.min(wanted))),
+            Some(SamplingRate::Frequency(wanted)) => Some((wanted, self.own_limit.min(wanted))),
             _ => None,
         });
         let above = |(_, used): &(u64, u64)| *used > limit;
@@ -258,7 +262,7 @@ impl Plan {
             return Ok(false);
         };
         if self.options.strict_frequency {
-            return Err(OpenError::Frequency { wanted, limit });
+            return Err(OpenEventsError::Frequency { wanted, limit });
         }
         self.frequency = self.frequency.min(limit);
         self.own_limit = limit;

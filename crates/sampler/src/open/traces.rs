@@ -1,6 +1,6 @@
 //! Trace events: which ones are supported, and sizes of their areas.
 
-use super::error::OpenError;
+use super::error::OpenEventsError;
 use crate::options::SamplingOptions;
 use rprof_events::{Event, TraceUnit};
 use rprof_launch::Target;
@@ -17,17 +17,17 @@ pub(super) const SMALLEST: usize = 64 << 10;
 /// of a ring may have an AUX area.
 ///
 /// # Errors
-/// [`OpenError::Trace`] if unsupported.
+/// [`OpenEventsError::Trace`] if unsupported.
 pub(super) fn first(
     mut events: Vec<Event>,
     options: &SamplingOptions,
-) -> Result<Vec<Event>, OpenError> {
+) -> Result<Vec<Event>, OpenEventsError> {
     let mut traced = (events.iter().enumerate()).filter(|(_, event)| event.trace_unit().is_some());
     let Some((place, event)) = traced.next() else {
         return Ok(events);
     };
     let refused = |why| {
-        Err(OpenError::Trace {
+        Err(OpenEventsError::Trace {
             event: event.describe(),
             why,
         })
@@ -66,7 +66,7 @@ pub(super) fn area(wanted: Option<usize>) -> usize {
 mod tests {
     use super::super::plan::Plan;
     use super::*;
-    use rprof_events::{EventParser, Rate};
+    use rprof_events::{EventParser, SamplingRate};
     use rprof_perf_event::{Errno, Limits};
 
     fn events(list: &str) -> Vec<Event> {
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    fn plan(list: &str, options: SamplingOptions) -> Result<Plan, OpenError> {
+    fn plan(list: &str, options: SamplingOptions) -> Result<Plan, OpenEventsError> {
         Plan::new(events(list), options, Limits::default())
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let names: Vec<String> = plan.events.iter().map(Event::describe).collect();
         assert_eq!(names, ["intel_pt//u", "page-faults", "cpu-clock"]);
         assert_eq!(plan.trace_unit(), Some(TraceUnit::IntelPt));
-        assert_eq!(plan.rate_of(&plan.events[0]), Rate::Period(1));
+        assert_eq!(plan.rate_of(&plan.events[0]), SamplingRate::Period(1));
         let attr = super::super::attrs::sampling(&plan, &plan.events[0]);
         assert_eq!((attr.period_or_freq, attr.sample_stack_user), (1, 0));
         assert_eq!(attr.aux_watermark as usize, FIRST / 4);

@@ -7,11 +7,11 @@
 use super::attach::Threads;
 use super::attempt::{Opened, Scope, open};
 use super::degradation::Degradation;
-use super::error::OpenError;
+use super::error::OpenEventsError;
 use super::plan::Plan;
 use crate::clock::since_boot;
 use crate::target_only::TargetOnly;
-use rprof_launch::Selection;
+use rprof_launch::ThreadSelection;
 use rprof_launch::procfs::Procfs;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use std::time::Duration;
 /// Returns `refused` for other errors, and if whole CPUs cannot be recorded either.
 pub(crate) fn open_whole_cpus(
     plan: &mut Plan,
-    selection: &Selection,
+    selection: &ThreadSelection,
     cpus: &mut Vec<u32>,
-    refused: OpenError,
-) -> Result<(Opened, Threads, TargetOnly), OpenError> {
-    let OpenError::TooManyFiles {
+    refused: OpenEventsError,
+) -> Result<(Opened, Threads, TargetOnly), OpenEventsError> {
+    let OpenEventsError::TooManyFiles {
         threads,
         needed,
         limit,
@@ -58,12 +58,14 @@ pub(crate) fn open_whole_cpus(
         add_children_since(&mut pids, since);
     }
     let tids = match (selection, follows) {
-        (Selection::Threads(_), _) | (_, false) => Some(found.iter().map(|t| t.tid).collect()),
+        (ThreadSelection::Threads(_), _) | (_, false) => {
+            Some(found.iter().map(|t| t.tid).collect())
+        }
         (_, true) => None,
     };
     let threads = Threads::found(found);
     if threads.attached.is_empty() {
-        return Err(OpenError::TargetsGone {
+        return Err(OpenEventsError::TargetsGone {
             what: selection.describe(),
             had: 1,
         });

@@ -4,17 +4,16 @@ use super::online::OnlineCpus;
 use super::overwritten::OverwrittenRings;
 use super::{Session, SessionError};
 use crate::clock::since_boot;
-use crate::drain::{DrainConfig, DrainThreads, StackBases};
+use crate::drain::{DrainConfig, DrainThreads, Dumps, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{
     self, Contexts, Degradation, EventIds, Opened, Plan, Probe, Role, Scope, Threads,
 };
-use crate::options::{Extras, SamplingOptions};
+use crate::options::{DrainOptions, Extras, SamplingOptions};
 use crate::target_only::TargetOnly;
-use rprof_events::{Event, Rate, cpus};
-use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
-use rprof_perf_event::Clock;
-use rprof_perf_event::Limits;
+use rprof_events::{Event, SamplingRate, cpus};
+use rprof_launch::{Cgroup, Child, Launcher, Target, TargetExitWatcher, ThreadSelection};
+use rprof_perf_event::{Clock, Limits};
 use rprof_records::{Endian, SampleLayout, SampleType};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,14 +56,14 @@ impl SessionBuilder {
 
     /// Sets the frequency in Hz. Default: see [`SamplingOptions::rate`].
     pub fn frequency(mut self, hertz: u64) -> Self {
-        self.options.rate = Rate::Frequency(hertz);
+        self.options.rate = SamplingRate::Frequency(hertz);
         self.options.rate_is_default = false;
         self
     }
 
     /// Takes one sample per `events` events.
     pub fn period(mut self, events: u64) -> Self {
-        self.options.rate = Rate::Period(events);
+        self.options.rate = SamplingRate::Period(events);
         self.options.rate_is_default = false;
         self
     }
@@ -278,44 +277,22 @@ impl SessionBuilder {
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
         // A process's start time is rounded down to a tick of 10 ms.
         let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
-        let target = &self.options.target;
-        let mut cpus = cpus::select(&self.options.cpus)?;
-        let watched = (!self.options.cpus.is_empty()).then(|| cpus.clone());
-        if self.options.off_cpu && watched.is_some() {
-            cpus = cpus::select(&[])?;
-        }
-        let selection = Selection::from_target(target, self.options.exclude_self);
-        let mut scope = match (&selection, &child, target) {
-            (Some(_), ..) => Scope::Threads,
-            (None, Some(child), Target::Command) => Scope::Command(child.pid()),
-            (None, _, Target::Cgroups(names)) => Scope::Cgroups(Cgroup::open_all(names)?),
-            (None, ..) => Scope::All,
-        };
-        let mut only = None;
-        let (mut opened, threads) = match &selection {
-            Some(selection) => match open::open_threads(&mut plan, selection, &mut cpus) {
-                Ok(opened) => opened,
-                Err(refused) => {
-                    let opened = open::open_whole_cpus(&mut plan, selection, &mut cpus, refused)?;
-                    scope = Scope::All;
-                    only = Some(opened.2);
-                    (opened.0, opened.1)
-                }
-            },
-            None => (
-                open::open(&mut plan, &scope, &mut cpus)?,
-                Threads::default(),
-            ),
-        };
-        let requests = self.options.requests && !self.options.overwrite;
-        let contexts = match requests.then(|| Contexts::open(&plan, &mut opened)) {
-            Some(Err(errno)) => {
-                plan.degradations.push(Degradation::NoRequests { errno });
-                None
+        let (mut cpus, watched) = self.chosen_cpus()?;
+        let selection =
+            ThreadSelection::from_target(&self.options.target, self.options.exclude_self);
+        let OpenedTarget {
+            mut opened,
+            scope,
+            threads,
+            only,
+        } = match &selection {
+            Some(selection) => OpenedTarget::of_threads(&mut plan, selection, &mut cpus)?,
+            None => {
+                let scope = self.scope(child.as_ref())?;
+                OpenedTarget::of_scope(&mut plan, scope, &mut cpus)?
             }
-            Some(Ok(contexts)) => Some(contexts),
-            None => None,
         };
+        let contexts = self.open_contexts(&mut plan, &mut opened);
         let Opened {
             events,
             cpus,
@@ -327,33 +304,26 @@ impl SessionBuilder {
         let samples = EventIds::layout(&events, Role::Samples);
         let sideband = EventIds::layout(&events, Role::Sideband);
         let excluded = self.options.exclude_self.then(std::process::id);
+        let follows_children = only.as_ref().is_some_and(TargetOnly::follows);
+        let is_filtered = only.is_some();
         let inherited_filter = InheritedEventFilter::new(
             samples.clone(),
             sideband.clone(),
             &threads.suspects,
             excluded,
         )
-        .abandoned(threads.abandoned);
-        let follows_children = only.as_ref().is_some_and(TargetOnly::follows);
-        let is_filtered = only.is_some();
-        let inherited_filter = inherited_filter.only(only);
+        .abandoned(threads.abandoned)
+        .only(only);
         let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
             let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
             (samples, rings.sideband.size())
         });
-        let dumps = (events.iter())
-            .filter(|event| event.attr.sample_type.contains(SampleType::STACK_USER))
-            .flat_map(|event| {
-                let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
-                event.ids.iter().map(move |id| (*id, layout.clone()))
-            })
-            .collect();
         let stack_bases = StackBases::default();
         let config = DrainConfig {
             cpus: cpus.iter().cloned().zip(rings).collect(),
             samples,
             sideband,
-            dumps,
+            dumps: layouts_of_dumps(&events),
             bases: stack_bases.clone(),
             clock: self.options.clock.unwrap_or_default(),
             snapshot_bytes: overwritten.bytes(),
@@ -365,13 +335,7 @@ impl SessionBuilder {
         let trace = plan.trace_unit();
         let mut degradations = std::mem::take(&mut plan.degradations);
         let numbers: Vec<u32> = cpus.iter().map(|events| events.cpu).collect();
-        let drain = &self.options.drain;
-        if let (Some(wanted), Some(errno)) = (drain.nice, running.nice_refused) {
-            degradations.push(Degradation::PriorityUnchanged { wanted, errno });
-        }
-        if let (Some(wanted), Some(errno)) = (drain.realtime, running.realtime_refused) {
-            degradations.push(Degradation::RealtimeRefused { wanted, errno });
-        }
+        degradations.extend(refused_priorities(&self.options.drain, &running));
         Ok(Session {
             online: OnlineCpus::new(plan, scope, &numbers),
             is_enabled: AtomicBool::new(false),
@@ -406,4 +370,110 @@ impl SessionBuilder {
             counts: None,
         })
     }
+
+    /// Returns the CPUs to open events on, and the CPUs to record if the user has chosen some.
+    /// Waits of a thread begin and end on any CPU.
+    fn chosen_cpus(&self) -> Result<(Vec<u32>, Option<Vec<u32>>), SessionError> {
+        let chosen = cpus::select(&self.options.cpus)?;
+        Ok(match (self.options.cpus.is_empty(), self.options.off_cpu) {
+            (true, _) => (chosen, None),
+            (false, true) => (cpus::select(&[])?, Some(chosen)),
+            (false, false) => (chosen.clone(), Some(chosen)),
+        })
+    }
+
+    /// Returns the scope of a target that is no set of running threads.
+    fn scope(&self, child: Option<&Child>) -> Result<Scope, SessionError> {
+        Ok(match (child, &self.options.target) {
+            (Some(child), Target::Command) => Scope::Command(child.pid()),
+            (_, Target::Cgroups(names)) => Scope::Cgroups(Cgroup::open_all(names)?),
+            _ => Scope::All,
+        })
+    }
+
+    fn open_contexts(&self, plan: &mut Plan, opened: &mut Opened) -> Option<Contexts> {
+        if !self.options.requests || self.options.overwrite {
+            return None;
+        }
+        match Contexts::open(plan, opened) {
+            Ok(contexts) => Some(contexts),
+            Err(errno) => {
+                plan.degradations.push(Degradation::NoRequests { errno });
+                None
+            }
+        }
+    }
+}
+
+/// Open events, and the part of the system that they follow.
+struct OpenedTarget {
+    opened: Opened,
+    scope: Scope,
+    /// Threads with events of their own.
+    threads: Threads,
+    /// Drops records of other processes, if whole CPUs are recorded for a few threads.
+    only: Option<TargetOnly>,
+}
+
+impl OpenedTarget {
+    /// Opens events of running threads, or of whole CPUs if there are too many threads.
+    fn of_threads(
+        plan: &mut Plan,
+        selection: &ThreadSelection,
+        cpus: &mut Vec<u32>,
+    ) -> Result<OpenedTarget, SessionError> {
+        Ok(match open::open_threads(plan, selection, cpus) {
+            Ok((opened, threads)) => OpenedTarget {
+                opened,
+                scope: Scope::Threads,
+                threads,
+                only: None,
+            },
+            Err(refused) => {
+                let (opened, threads, only) =
+                    open::open_whole_cpus(plan, selection, cpus, refused)?;
+                OpenedTarget {
+                    opened,
+                    scope: Scope::All,
+                    threads,
+                    only: Some(only),
+                }
+            }
+        })
+    }
+
+    fn of_scope(
+        plan: &mut Plan,
+        scope: Scope,
+        cpus: &mut Vec<u32>,
+    ) -> Result<OpenedTarget, SessionError> {
+        Ok(OpenedTarget {
+            opened: open::open(plan, &scope, cpus)?,
+            scope,
+            threads: Threads::default(),
+            only: None,
+        })
+    }
+}
+
+/// Maps the ids of events with copies of user stacks to the layout of their samples.
+fn layouts_of_dumps(events: &[EventIds]) -> Dumps {
+    let with_dumps = |event: &&EventIds| event.attr.sample_type.contains(SampleType::STACK_USER);
+    let layouts = events.iter().filter(with_dumps).flat_map(|event| {
+        let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
+        event.ids.iter().map(move |id| (*id, layout.clone()))
+    });
+    layouts.collect()
+}
+
+/// Lists requested priorities that the kernel refused to the drain threads.
+fn refused_priorities(
+    wanted: &DrainOptions,
+    threads: &DrainThreads,
+) -> impl Iterator<Item = Degradation> {
+    let nice = wanted.nice.zip(threads.nice_refused);
+    let nice = nice.map(|(wanted, errno)| Degradation::PriorityUnchanged { wanted, errno });
+    let realtime = wanted.realtime.zip(threads.realtime_refused);
+    let realtime = realtime.map(|(wanted, errno)| Degradation::RealtimeRefused { wanted, errno });
+    nice.into_iter().chain(realtime)
 }

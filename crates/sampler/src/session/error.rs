@@ -1,6 +1,6 @@
 //! Errors of sessions.
 
-use crate::open::OpenError;
+use crate::open::OpenEventsError;
 use rprof_events::cpus::CpuListError;
 use rprof_launch::{CgroupError, ExecError, LaunchError};
 use rprof_perf_event::{Errno, ErrnoText};
@@ -19,7 +19,7 @@ pub enum SessionError {
     Launch(#[from] LaunchError),
     /// Events could not be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] OpenEventsError),
     /// An event could not be started.
     #[error(transparent)]
     Control(#[from] ControlError),

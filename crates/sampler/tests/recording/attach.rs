@@ -3,7 +3,7 @@
 use super::support::*;
 use rprof_launch::{Launcher, Target, WaitOutcome};
 use rprof_records::{AttrFlags, Record, RecordType};
-use rprof_sampler::{OpenError, Session, SessionBuilder, SessionError, Stream};
+use rprof_sampler::{OpenEventsError, Session, SessionBuilder, SessionError, Stream};
 use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -208,10 +208,10 @@ fn errors_name_what_is_not_there() {
     program.0.wait().unwrap();
     for target in [Target::Processes(vec![pid]), Target::Threads(vec![pid])] {
         match cpu_clock().target(target).attach() {
-            Err(SessionError::Open(OpenError::TargetsGone { what, .. })) => {
+            Err(SessionError::Open(OpenEventsError::TargetsGone { what, .. })) => {
                 assert!(what.contains(&pid.to_string()), "{what}");
             }
-            Err(error @ SessionError::Open(OpenError::Event(_))) => {
+            Err(error @ SessionError::Open(OpenEventsError::Event(_))) => {
                 assert!(permitted(Err(error)).is_none());
                 return;
             }
@@ -315,14 +315,14 @@ fn too_few_descriptors_are_told_with_figures() {
                 "{told:?}"
             );
         }
-        Err(SessionError::Open(error @ OpenError::TooManyFiles { .. })) => {
+        Err(SessionError::Open(error @ OpenEventsError::TooManyFiles { .. })) => {
             let told = error.to_string();
             assert!(
                 told.contains("4 threads") && told.contains("limit is 70"),
                 "{told}"
             );
         }
-        Err(error @ SessionError::Open(OpenError::Event(_))) => {
+        Err(error @ SessionError::Open(OpenEventsError::Event(_))) => {
             assert!(permitted(Err(error)).is_none());
         }
         other => panic!("{other:?}"),

@@ -4,7 +4,9 @@ use super::support::*;
 use rprof_events::Event;
 use rprof_launch::Launcher;
 use rprof_records::{Misc, Record, RecordType};
-use rprof_sampler::{Degradation, EventCount, OpenError, Role, Session, SessionError, Stream};
+use rprof_sampler::{
+    Degradation, EventCount, OpenEventsError, Role, Session, SessionError, Stream,
+};
 use std::collections::HashSet;
 
 #[test]
@@ -191,7 +193,7 @@ fn page_faults_are_sampled_one_by_one() {
 fn cycles_are_replaced_only_when_nobody_asked_for_them() {
     let explicit = Session::builder().event(Event::cycles());
     let missing = match explicit.launch(&Launcher::new("true")) {
-        Err(SessionError::Open(error @ OpenError::Event(_))) => error,
+        Err(SessionError::Open(error @ OpenEventsError::Event(_))) => error,
         Err(error) => return rprof_testing::skip(format!("needs perf events: {error}")),
         Ok(_) => return rprof_testing::inapplicable("needs a machine without hardware counters"),
     };

@@ -5,7 +5,8 @@ use rprof_launch::Launcher;
 use rprof_perf_event::Errno;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleLayout};
 use rprof_sampler::{
-    Batch, EventIds, FinalCounts, OpenError, Role, Session, SessionBuilder, SessionError, Stream,
+    Batch, EventIds, FinalCounts, OpenEventsError, Role, Session, SessionBuilder, SessionError,
+    Stream,
 };
 use std::path::{Path, PathBuf};
 
@@ -42,10 +43,10 @@ pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Sessio
 }
 
 /// Returns true if this user may not open events or map rings here.
-fn is_forbidden(error: &OpenError) -> bool {
+fn is_forbidden(error: &OpenEventsError) -> bool {
     let errno = match error {
-        OpenError::Event(refused) => refused.errno,
-        OpenError::Ring(refused) => refused.errno,
+        OpenEventsError::Event(refused) => refused.errno,
+        OpenEventsError::Ring(refused) => refused.errno,
         _ => return false,
     };
     [Errno::ACCESS, Errno::PERM, Errno::NOSYS].contains(&errno)

@@ -9,7 +9,7 @@ use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, Re
 use rprof_records::{
     Attr, BranchSampleType, Endian, EventKind, Misc, RecordType, SampleType, put_record,
 };
-use rprof_script::{FieldList, Options, Script, ScriptError};
+use rprof_script::{FieldList, Script, ScriptError, ScriptOptions};
 use rprof_symbols::Symbolizer;
 use rprof_testing::needs;
 
@@ -35,7 +35,7 @@ fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
 
 fn shown(bytes: &[u8], list: &str) -> Result<String, ScriptError> {
     let data = PerfData::read(bytes, Path::new("test")).unwrap();
-    let mut options = Options::default();
+    let mut options = ScriptOptions::default();
     options.fields.apply(&FieldList::parse(list).unwrap());
     let script = Script::new(&data, &options)?;
     let symbolizer = Symbolizer::builder().build();

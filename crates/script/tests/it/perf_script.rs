@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rprof_analysis::Samples;
 use rprof_perfdata::PerfData;
-use rprof_script::{FieldList, Options, Script, SideRecords};
+use rprof_script::{FieldList, Script, ScriptOptions, SideRecords};
 use rprof_symbols::Symbolizer;
 use rprof_testing::{Need, corpus_file, has, skip};
 
@@ -67,7 +67,7 @@ fn of_perf(path: &Path, arguments: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn ours(path: &Path, options: &Options) -> Vec<String> {
+fn ours(path: &Path, options: &ScriptOptions) -> Vec<String> {
     let data = PerfData::open(path).unwrap();
     let script = Script::new(&data, options).unwrap();
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
@@ -78,8 +78,8 @@ fn ours(path: &Path, options: &Options) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn with_fields(list: &str) -> Options {
-    let mut options = Options::default();
+fn with_fields(list: &str) -> ScriptOptions {
+    let mut options = ScriptOptions::default();
     options.fields.apply(&FieldList::parse(list).unwrap());
     options
 }
@@ -112,7 +112,7 @@ fn fields_have_perfs_columns() {
             &ours(&r.0, &with_fields(list)),
         );
     }
-    let options = Options {
+    let options = ScriptOptions {
         nanoseconds: true,
         ..with_fields("-ip,-period")
     };
@@ -128,7 +128,7 @@ fn stacks_have_perfs_layout() {
     ) else {
         return;
     };
-    let options = Options {
+    let options = ScriptOptions {
         max_stack: 3,
         ..with_fields("comm,tid,time,ip,dso,uregs")
     };
@@ -148,7 +148,7 @@ fn stacks_have_perfs_layout() {
         "{differing} of {}",
         perf.len()
     );
-    let options = Options {
+    let options = ScriptOptions {
         hide_callchains: true,
         ..with_fields("comm,tid,time,ip,dso,uregs")
     };
@@ -179,7 +179,7 @@ fn records_stand_between_samples() {
     let Some(r) = record("side", options, LONG) else {
         return;
     };
-    let options = Options {
+    let options = ScriptOptions {
         side: SideRecords {
             mmap: true,
             task: true,
@@ -202,7 +202,7 @@ fn tracepoints_read_as_perf_prints_them() {
     let Some(r) = record("trace", &format!("-e {events}"), SHORT) else {
         return;
     };
-    let (perf, ours_) = (of_perf(&r.0, ""), ours(&r.0, &Options::default()));
+    let (perf, ours_) = (of_perf(&r.0, ""), ours(&r.0, &ScriptOptions::default()));
     // A thread that exits has only a known process. perf names neither.
     let known = |lines: Vec<String>| -> Vec<String> {
         lines
@@ -233,7 +233,7 @@ fn pieces_of_traces_read_as_perf_dumps_them() {
         };
         lines.iter().filter_map(found).collect()
     };
-    let options = Options {
+    let options = ScriptOptions {
         side: SideRecords {
             aux: true,
             ..SideRecords::default()
@@ -258,5 +258,5 @@ fn a_missing_field_is_named_with_its_event() {
         "{text}"
     );
     // Missing fields that were not requested by name, such as `cpu`, are dropped silently.
-    assert!(Script::new(&data, &Options::default()).is_ok());
+    assert!(Script::new(&data, &ScriptOptions::default()).is_ok());
 }

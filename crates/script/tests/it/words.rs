@@ -11,7 +11,7 @@ use rprof_records::{
     Attr, BranchEntry, BranchFlags, BranchSampleType, Endian, EventKind, Misc, SampleFields,
     SampleLayout, SampleType, Transaction,
 };
-use rprof_script::{FieldList, Options, Script};
+use rprof_script::{FieldList, Script, ScriptOptions};
 use rprof_symbols::Symbolizer;
 use rprof_testing::needs;
 
@@ -74,7 +74,7 @@ fn of_perf(command: &str, path: &Path) -> Vec<String> {
 
 fn ours(list: &str, path: &Path) -> Vec<String> {
     let data = PerfData::open(path).unwrap();
-    let mut options = Options::default();
+    let mut options = ScriptOptions::default();
     options.fields.apply(&FieldList::parse(list).unwrap());
     let script = Script::new(&data, &options).unwrap();
     let symbolizer = Symbolizer::builder().build();

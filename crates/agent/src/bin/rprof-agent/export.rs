@@ -7,7 +7,7 @@ use anyhow::Context;
 use rprof_analysis::{Options, analyse};
 use rprof_export::CleanNames;
 use rprof_fleet_table::rows::Identity;
-use rprof_fleet_table::{Origin, folder, of_profile};
+use rprof_fleet_table::{ProfileOrigin, folder, of_profile};
 use rprof_output::PrivateCache;
 use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::{Profile, Thread};
@@ -94,7 +94,7 @@ fn write(profile: &Profile, host: &str, args: &ExportArgs) -> anyhow::Result<Wri
         version: args.service_version.clone(),
         ..Identity::default()
     };
-    let origin = Origin {
+    let origin = ProfileOrigin {
         window: None,
         host,
         rate_hz: 0.0,

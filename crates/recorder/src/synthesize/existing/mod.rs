@@ -74,7 +74,7 @@ impl Existing {
     }
 
     /// Returns the records as a sideband batch for the merge, with watermark 0.
-    pub fn into_batch(self) -> Batch {
+    pub(crate) fn into_batch(self) -> Batch {
         Batch {
             cpu: NO_CPU,
             stream: Stream::Sideband,

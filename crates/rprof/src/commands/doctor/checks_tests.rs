@@ -1,7 +1,7 @@
 use super::*;
 use crate::commands::doctor::judge;
 use rprof_perf_event::{Capability, Limits};
-use rprof_sampler::Feature;
+use rprof_sampler::AttrFeature;
 
 fn user(level: i32) -> Facts {
     Facts {
@@ -136,7 +136,7 @@ fn features_that_the_kernel_lacks_are_listed_with_the_newest_version() {
         ..user(1)
     };
     let tries = Tries {
-        lacks: vec![Feature::ReadLost, Feature::KernelSymbols],
+        lacks: vec![AttrFeature::ReadLost, AttrFeature::KernelSymbols],
         ..GOOD
     };
     let check = of(&facts, &tries, "kernel");

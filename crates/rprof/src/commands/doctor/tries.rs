@@ -3,7 +3,7 @@
 use rprof_events::Event;
 use rprof_launch::Target;
 use rprof_perf_event::Errno;
-use rprof_sampler::{Feature, Probe, SessionBuilder};
+use rprof_sampler::{AttrFeature, Probe, SessionBuilder};
 
 use crate::cli::SamplingArgs;
 use crate::recording::session::session;
@@ -25,7 +25,7 @@ pub(super) struct Tries {
     /// Bytes of both ring buffers of a CPU.
     pub(super) rings: Result<usize, Errno>,
     /// Features that the kernel lacks.
-    pub(super) lacks: Vec<Feature>,
+    pub(super) lacks: Vec<AttrFeature>,
 }
 
 impl Tries {

@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicBool;
 
 use rprof_export::ExportOptions;
 use rprof_push::{
-    Client, ClientOptions, Credentials, Delivery, Limits, Parts, Policy, Progress, PushError,
-    Report,
+    ClientOptions, Delivery, DeliveryProgress, DeliveryReport, Parts, Policy, PushClient,
+    PushError, SenderCredentials, ServerLimits,
 };
 
 use crate::Outcome;
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &PushArgs) -> Outcome {
 /// Server, and the settings shared by all profiles.
 struct Pusher<'a> {
     args: &'a PushArgs,
-    client: Client,
-    limits: Limits,
+    client: PushClient,
+    limits: ServerLimits,
     policy: Policy,
     export: ExportOptions,
 }
@@ -76,7 +76,7 @@ impl<'a> Pusher<'a> {
                 ));
             }
         }
-        let client = Client::new(ClientOptions {
+        let client = PushClient::new(ClientOptions {
             target,
             server: args.url.clone(),
             credentials,
@@ -117,7 +117,7 @@ impl<'a> Pusher<'a> {
         Parts::new(encoder, self.limits)
     }
 
-    fn push(&self, source: &Source) -> Result<Report, Failure> {
+    fn push(&self, source: &Source) -> Result<DeliveryReport, Failure> {
         let line = WorkLine::new(self.args.input.quiet);
         let mut delivery = Delivery::new(self.parts(source), source.labels.clone());
         let stop = AtomicBool::new(false);
@@ -127,14 +127,14 @@ impl<'a> Pusher<'a> {
         Ok(report?.clone())
     }
 
-    fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
+    fn show(&self, line: &WorkLine, path: &Path, progress: DeliveryProgress<'_>) {
         match progress {
-            Progress::Sent(requests) => line.say(&format!(
+            DeliveryProgress::Sent(requests) => line.say(&format!(
                 "sending {}: {} accepted",
                 path.display(),
                 words::requests(requests)
             )),
-            Progress::Waiting(why, wait) => {
+            DeliveryProgress::Waiting(why, wait) => {
                 let wait = words::seconds(wait);
                 if !self.args.input.quiet {
                     say(format_args!("not accepted yet ({why}): retrying in {wait}"));
@@ -145,8 +145,8 @@ impl<'a> Pusher<'a> {
     }
 }
 
-fn credentials(args: &AccessArgs) -> Result<Credentials, PushError> {
-    let mut credentials = Credentials::default();
+fn credentials(args: &AccessArgs) -> Result<SenderCredentials, PushError> {
+    let mut credentials = SenderCredentials::default();
     if let Some(path) = &args.token_file {
         credentials.add_token(path)?;
     }
@@ -159,8 +159,8 @@ fn credentials(args: &AccessArgs) -> Result<Credentials, PushError> {
     Ok(credentials)
 }
 
-fn limits(args: &LimitArgs, usual: Limits) -> Limits {
-    Limits {
+fn limits(args: &LimitArgs, usual: ServerLimits) -> ServerLimits {
+    ServerLimits {
         samples: args.max_samples.map_or(usual.samples, |most| most as usize),
         bytes: args.max_bytes.unwrap_or(usual.bytes),
         ..usual

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{BinaryBytes, HumanCount};
-use rprof_push::Report;
+use rprof_push::DeliveryReport;
 
 use super::Pusher;
 use crate::Outcome;
@@ -18,7 +18,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &Report) {
+    pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &DeliveryReport) {
         self.lost += report.lost;
         let path = path.display();
         let quiet = pusher.args.input.quiet;

@@ -1,7 +1,8 @@
 //! Compares two commands row by row, and checks limits.
 
 use rprof_statistics::{
-    CONFIDENCE, Comparison as Compared, Design, Measured, Prior, Summary, Verdict, compare, judge,
+    CONFIDENCE, ChangeVerdict, Comparison as Compared, Design, Measured, Prior, RunSummary,
+    compare, judge,
 };
 
 use super::figures::{change, figure, percent};
@@ -25,7 +26,7 @@ pub(super) struct Line {
     pub(super) change: String,
     pub(super) interval: String,
     pub(super) verdict: String,
-    pub(super) compared: Option<(Compared, Verdict)>,
+    pub(super) compared: Option<(Compared, ChangeVerdict)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub(super) struct Judgement {
     pub(super) share: f64,
     pub(super) judged: Judged,
     /// Comparison with the limit; `None` if impossible.
-    pub(super) compared: Option<(Compared, Verdict)>,
+    pub(super) compared: Option<(Compared, ChangeVerdict)>,
     pub(super) text: String,
 }
 
@@ -81,7 +82,7 @@ fn test(base: &Row, new: &Row, threshold: f64) -> Option<Compared> {
 }
 
 impl Line {
-    fn new(base: &Row, new: &Row, compared: Option<(Compared, Verdict)>) -> Line {
+    fn new(base: &Row, new: &Row, compared: Option<(Compared, ChangeVerdict)>) -> Line {
         let (change, interval) = match &compared {
             None => (String::new(), String::new()),
             Some((compared, _)) => shown(compared),
@@ -113,13 +114,15 @@ impl Line {
 }
 
 /// Returns the verdict on a difference of any size. Among many, a single one may be chance.
-pub(super) fn word(compared: &Compared, verdict: Verdict) -> &'static str {
+pub(super) fn word(compared: &Compared, verdict: ChangeVerdict) -> &'static str {
     let interval = compared.confidence_interval(CONFIDENCE);
     match verdict {
-        Verdict::More => "more",
-        Verdict::Less => "less",
-        Verdict::BelowThreshold | Verdict::MayExceed if compared.log_ratio > 0.0 => "more",
-        Verdict::BelowThreshold | Verdict::MayExceed => "less",
+        ChangeVerdict::More => "more",
+        ChangeVerdict::Less => "less",
+        ChangeVerdict::BelowThreshold | ChangeVerdict::MayExceed if compared.log_ratio > 0.0 => {
+            "more"
+        }
+        ChangeVerdict::BelowThreshold | ChangeVerdict::MayExceed => "less",
         _ if interval.low > 1.0 => "perhaps more",
         _ if interval.high < 1.0 => "perhaps less",
         _ => "no difference seen",
@@ -133,7 +136,7 @@ fn shown(compared: &Compared) -> (String, String) {
 }
 
 fn cell(row: &Row) -> String {
-    let Some(summary) = row.numbers().and_then(|numbers| Summary::of(&numbers)) else {
+    let Some(summary) = row.numbers().and_then(|numbers| RunSummary::of(&numbers)) else {
         return "–".to_owned();
     };
     let mark = if row.lowest_share().is_some() {
@@ -167,7 +170,7 @@ fn judgements(pairs: &[(&Row, &Row)], limits: &[Limit]) -> Vec<Judgement> {
         .collect()
 }
 
-fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) -> Judgement {
+fn judgement(name: String, share: f64, compared: Option<(Compared, ChangeVerdict)>) -> Judgement {
     let above = format!("{name}: limit +{}", percent(share));
     let Some((compared, verdict)) = compared else {
         return Judgement {
@@ -182,7 +185,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, Verdict)>) ->
     let visible = compared.smallest_visible(FALSE_SHARE, 0.8).map(percent);
     let visible = visible.unwrap_or_else(|| "unknown".to_owned());
     let (judged, text) = match verdict {
-        Verdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
+        ChangeVerdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
         // An uncertain decrease passes: an increase beyond the limit is excluded.
         _ if compared.confidence_interval(CONFIDENCE).high <= 1.0 + share => {
             let word = word(&compared, verdict);

@@ -10,7 +10,7 @@ use rprof_counting::{Count, EventState, Part, Per};
 use rprof_export::clean::clean;
 use rprof_perf_event::Limits;
 use rprof_statistics::summary::outliers;
-use rprof_statistics::{CONFIDENCE, Summary};
+use rprof_statistics::{CONFIDENCE, RunSummary};
 use serde_json::{Value, json};
 
 use super::compare::{Comparison, Judged, word};
@@ -178,8 +178,8 @@ fn summary_value(row: &Row) -> Value {
         .iter()
         .map(|n| n * factor)
         .collect();
-    let summary = Summary::of(&numbers);
-    let of = |field: fn(&Summary) -> Option<f64>| summary.as_ref().and_then(field);
+    let summary = RunSummary::of(&numbers);
+    let of = |field: fn(&RunSummary) -> Option<f64>| summary.as_ref().and_then(field);
     json!({
         "name": row.name,
         "unit": unit,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rprof_counting::{Count, Part};
 use rprof_export::clean::clean;
-use rprof_statistics::Summary;
+use rprof_statistics::RunSummary;
 use rprof_statistics::summary::outliers;
 
 use super::compare::Comparison;
@@ -33,6 +33,7 @@ fn title(side: &Side) -> String {
     }
 }
 
+/// Width of the column of figures.
 const WIDTH: usize = 18;
 
 pub(super) fn line(text: &mut String, figure: &str, name: &str, remark: &str) {
@@ -131,7 +132,7 @@ fn many_runs(side: &Side, text: &mut String) {
             );
             continue;
         };
-        let Some(summary) = Summary::of(&numbers) else {
+        let Some(summary) = RunSummary::of(&numbers) else {
             continue;
         };
         let of = |number: f64| figure(number, &row.unit);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rprof_analysis::{LiveView, Span};
-use rprof_export::live::{Look, LookOptions, write_json, write_text};
+use rprof_export::live::{LiveLook, LookOptions, write_json, write_text};
 use rprof_launch::WaitOutcome;
 use rprof_profile::TopFunctions;
 use rprof_recorder::WriterState;
@@ -113,7 +113,7 @@ impl Printer<'_> {
         let profile = &view.profile;
         let event = profile.main_event().unwrap_or(0);
         let none = TopFunctions::default();
-        let look = Look {
+        let look = LiveLook {
             number: self.number,
             elapsed: self.rhythm.started.elapsed(),
             window,

@@ -17,7 +17,7 @@ use rprof_launch::WaitOutcome;
 use rprof_output::RecordingFile;
 use rprof_profile::WeighBy;
 use rprof_recorder::{RecentRecords, RecentSnapshot, WriterState};
-use rprof_tui::{Event, Source, terminal};
+use rprof_tui::{InputEvent, Source, terminal};
 use signal_hook::consts::SIGTERM;
 
 use super::live::Live;
@@ -30,8 +30,10 @@ use crate::recording::status::exit_status;
 use crate::terminal::output::{cannot, choice};
 use crate::wording::messages::{Failure, say};
 
+/// Time that the table covers, unless the user chooses another one.
 const WINDOW: Duration = Duration::from_secs(10);
 
+/// Time until the first table, which comes before a whole interval has passed.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// Time that a refresh waits for names.
@@ -238,7 +240,7 @@ impl Collector {
     }
 
     fn send(&self, source: Source) {
-        self.screen.send(Event::Fresh(Box::new(source)));
+        self.screen.send(InputEvent::Fresh(Box::new(source)));
     }
 
     fn source_of(&self, view: LiveView, span: Span) -> Source {
@@ -275,7 +277,7 @@ impl Collector {
             hint: None,
             command: self.command.clone(),
             generation: view.generation,
-            live: Some(rprof_tui::Live {
+            live: Some(rprof_tui::LiveFacts {
                 corner: format!("rprof {:.1}% CPU", self.own_cpu),
                 since_start: since_start.collect(),
             }),
@@ -371,7 +373,7 @@ impl Collector {
             Ok(bytes) => format!("wrote {}, {:.1} MB", path.display(), bytes as f64 / 1e6),
             Err(told) => told,
         };
-        self.screen.send(Event::Message(told));
+        self.screen.send(InputEvent::Message(told));
     }
 
     fn quit(mut self, signal: Option<i32>) -> Outcome {

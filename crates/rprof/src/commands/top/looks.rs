@@ -13,6 +13,7 @@ pub(super) struct Rhythm {
     pub(super) intervals: usize,
 }
 
+/// Maximum number of intervals that a table covers.
 const LIMIT: usize = 10_000;
 
 impl Rhythm {

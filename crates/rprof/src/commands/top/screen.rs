@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::Context;
 use rprof_tui::terminal::{End, Inbox};
-use rprof_tui::{Effect, Event, terminal};
+use rprof_tui::{Effect, InputEvent, terminal};
 
 use super::collector::Collector;
 use super::live::{CommandOutput, Live};
@@ -62,7 +62,7 @@ pub(super) fn run(args: &TopArgs) -> Outcome {
 }
 
 /// Forwards effects that the views do not handle.
-fn order(effect: &Effect, orders: &Orders) -> Option<Event> {
+fn order(effect: &Effect, orders: &Orders) -> Option<InputEvent> {
     match effect {
         Effect::Pause(is_paused) => orders.send(Order::Pause(*is_paused)),
         Effect::Zero => orders.send(Order::Zero),
@@ -71,7 +71,7 @@ fn order(effect: &Effect, orders: &Orders) -> Option<Event> {
         Effect::Annotate(_) => {
             let text =
                 "annotating code needs a recording: `W` writes one, and `rprof annotate` reads it";
-            return Some(Event::Message(text.to_owned()));
+            return Some(InputEvent::Message(text.to_owned()));
         }
         _ => {}
     }
