@@ -255,8 +255,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Reports a recording that began or failed. A failure is reported once until a recording
-    /// begins.
+    /// Reports the first recording's limits, and each first failure in a row.
     fn begun(
         &self,
         begun: Result<MachineRecording, RecordError>,

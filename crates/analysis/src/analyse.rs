@@ -72,8 +72,7 @@ pub fn analyse_with_code<'a>(
     (profile, CodeImages::new(index, symbolizer.has_root()))
 }
 
-/// Adapts the options to waits that the recording has. Returns true if idle threads shall be folded
-/// into one row.
+/// Adapts the options to the waits in the recording. Returns true to fold idle threads.
 fn choose_waits(data: &PerfData, options: &mut Options) -> bool {
     let wants_waits = options.waits.alone || options.filter.wants_event(WAITS);
     let has_waits = wants_waits
@@ -104,7 +103,6 @@ fn choose_waits(data: &PerfData, options: &mut Options) -> bool {
     folds_idle
 }
 
-/// Results of all passes.
 struct Passes<'a> {
     index: Index<'a>,
     parts: WorkerResults,

@@ -375,8 +375,8 @@ fn copy_record(a: &mut Assembler, of: &Reader, done: Label) {
     a.store((9, 16), 1);
 }
 
-/// Copies the attributes of the record behind its fixed part. Their size is then in register 7: 0 if
-/// they are too large or unreadable.
+/// Copies the attributes after the record's fixed part. Their size is then in register 7: 0 if they
+/// are too large or unreadable.
 fn copy_attributes(a: &mut Assembler) {
     let header = PREFIX_BYTES as i16;
     let (bare, emit) = (a.label(), a.label());

@@ -203,8 +203,7 @@ impl Merging {
     }
 }
 
-/// Returns a function for another profile, where it is in `object` and files have new ids. In
-/// another build it keeps no name that is an address.
+/// Copies a function into another profile. A name that is an address is dropped in another build.
 fn moved_function(
     function: &Function,
     object: ObjectId,

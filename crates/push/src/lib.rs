@@ -1,7 +1,7 @@
 //! Sends profiles to remote servers: Pyroscope, Parca, and receivers of OpenTelemetry profiles.
 //!
-//! A profile is split so that each request meets the server's [`ServerLimits`]. A request that fails
-//! temporarily is retried ([`Policy`]). A rejected one is lost, and counted ([`DeliveryReport`]).
+//! A profile is split so that each request meets the server's [`ServerLimits`]. A request that
+//! fails temporarily is retried ([`Policy`]). A rejected one is lost, and counted ([`DeliveryReport`]).
 //!
 //! | module | holds |
 //! |---|---|

@@ -47,7 +47,8 @@ impl TTest {
 /// Compares the means of independent sides with possibly different spreads (Welch 1947).
 ///
 /// # Errors
-/// [`MeasurementError::TooFewRuns`] for fewer than two values on a side, [`MeasurementError::NotFinite`].
+/// [`MeasurementError::TooFewRuns`] for fewer than two values on a side,
+/// [`MeasurementError::NotFinite`].
 pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, MeasurementError> {
     finite(base)?;
     finite(new)?;
@@ -67,8 +68,8 @@ pub fn welch(base: &[f64], new: &[f64]) -> Result<TTest, MeasurementError> {
 /// Compares pairs of runs, such as alternating ones.
 ///
 /// # Errors
-/// [`MeasurementError::NotInPairs`] for sides of different length, [`MeasurementError::TooFewRuns`] for
-/// fewer than two pairs, [`MeasurementError::NotFinite`].
+/// [`MeasurementError::NotInPairs`] for sides of different length,
+/// [`MeasurementError::TooFewRuns`] for fewer than two pairs, [`MeasurementError::NotFinite`].
 pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, MeasurementError> {
     finite(base)?;
     finite(new)?;

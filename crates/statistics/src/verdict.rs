@@ -4,8 +4,8 @@ use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
-/// Confidence of the displayed interval, which decides between all verdicts but [`ChangeVerdict::More`]
-/// and [`ChangeVerdict::Less`]. No verdict contradicts it.
+/// Confidence of the displayed interval, which decides between all verdicts but
+/// [`ChangeVerdict::More`] and [`ChangeVerdict::Less`]. No verdict contradicts it.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Result for one of several quantities.
@@ -34,8 +34,8 @@ pub enum ChangeVerdict {
 }
 
 /// Judges quantities together. At most the share `q` of [`More`](ChangeVerdict::More) and
-/// [`Less`](ChangeVerdict::Less) is false on average. Without differences, the probability of any is at
-/// most `q` (usually 0.05).
+/// [`Less`](ChangeVerdict::Less) is false on average. Without differences, the probability of any
+/// is at most `q` (usually 0.05).
 pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<ChangeVerdict> {
     judge_by(comparisons, q, Correction::default())
 }

@@ -76,7 +76,7 @@ impl WorkerStacks {
             if inputs.has_callchains && has_frames {
                 tally(
                     &mut stacks.ends,
-                    stack.from_root(),
+                    stack.root_first(),
                     group.end,
                     amount.samples,
                     inputs,
@@ -153,7 +153,7 @@ impl LocatedStack<'_> {
         self.callers.iter().map(|own| self.locations[*own as usize])
     }
 
-    fn from_root(&self) -> impl Iterator<Item = u32> {
+    fn root_first(&self) -> impl Iterator<Item = u32> {
         self.callers().rev().chain(self.leaf)
     }
 
@@ -174,7 +174,7 @@ impl LocatedStack<'_> {
             (WokenBy::Awake, Some((_, name))) => name,
             _ => reason,
         });
-        let is_accepted = filter.accepts_leaf(self.leaf, || self.from_root())
+        let is_accepted = filter.accepts_leaf(self.leaf, || self.root_first())
             || reason.is_some_and(|reason| filter.accepts_reason(reason));
         is_accepted
             && (callers_focused

@@ -49,7 +49,6 @@ impl Location {
     }
 }
 
-/// Converts all locations, by their id.
 pub(super) fn locations(
     parts: &Parts<'_>,
     out: &mut Collector<'_>,
@@ -221,7 +220,6 @@ impl Interned {
     }
 }
 
-/// Returns a line of a file. Line 0 stands for none.
 fn line_of(file: FileId, line: u64, column: u64) -> Option<Line> {
     (line != 0).then(|| Line {
         file,
@@ -230,7 +228,7 @@ fn line_of(file: FileId, line: u64, column: u64) -> Option<Line> {
     })
 }
 
-/// Returns a number that fits, or else 0 for an unknown one.
+/// Returns 0 for a number that does not fit.
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }

@@ -5,7 +5,8 @@ use crate::errno::{self, Errno, ErrnoText};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum number of traps between two calls of [`Traps::take`]. Later ones are [missed](Traps::missed).
+/// Maximum number of traps between two calls of [`Traps::take`]; later ones are
+/// [missed](Traps::missed).
 const KEPT: usize = 1024;
 
 /// Receiver of the SIGTRAPs of events with [`sigtrap`](crate::Builder::sigtrap), for all threads of

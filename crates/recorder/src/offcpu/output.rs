@@ -19,7 +19,7 @@ pub(crate) struct WaitOutput {
     pub(crate) output: RotatingOutput,
 }
 
-/// FinalSums of a whole recording.
+/// Sums of a whole recording.
 #[derive(Default)]
 pub(crate) struct FinalSums {
     pub(crate) thread_time: Option<ThreadTime>,

@@ -256,7 +256,6 @@ impl RecordSteps {
 
     fn is_wanted(&mut self, record: &Released<'_>) -> bool {
         let waits = self.sink.off_cpu.as_ref();
-        // Wakeups are recorded for all processes.
         (waits.is_some_and(|waits| waits.is_wakeup(record))
             || self.filter.accepts(record.stream, record.bytes))
             && !waits.is_some_and(|waits| waits.is_idle(record))

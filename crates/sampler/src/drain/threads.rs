@@ -274,7 +274,6 @@ impl Scheduling {
             })
     }
 
-    /// Applies the scheduling to this thread.
     fn apply(self, cpu: u32) -> Permitted {
         let pinned = self.pin && scheduling::pin_to(cpu);
         let nice = match self.nice {

@@ -382,7 +382,7 @@ impl SessionBuilder {
         })
     }
 
-    /// Returns the scope of a target that is no set of running threads.
+    /// Returns the scope of a target without a list of threads.
     fn scope(&self, child: Option<&Child>) -> Result<Scope, SessionError> {
         Ok(match (child, &self.options.target) {
             (Some(child), Target::Command) => Scope::Command(child.pid()),
