@@ -94,7 +94,7 @@ impl Event {
 
     /// Returns true if its samples are useless without their payload (`PERF_SAMPLE_RAW`):
     /// tracepoints and BPF output.
-    pub(crate) fn needs_raw(&self) -> bool {
+    pub fn needs_raw(&self) -> bool {
         // As in perf, not for the number of an unknown tracepoint.
         matches!(self.detail, EventDetail::Tracepoint { .. }) || self.is_bpf_output()
     }

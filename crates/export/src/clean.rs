@@ -31,7 +31,7 @@ pub fn clean(name: &str) -> Cow<'_, str> {
 }
 
 /// Maximum length of a name in a message, in characters.
-pub(crate) const BRIEF: usize = 200;
+pub const BRIEF: usize = 200;
 
 /// Shortens a name to `most` characters by replacing its middle with `…`. Keeps twice as much of
 /// the end as of the beginning, because the end of a path identifies it better.

@@ -90,16 +90,7 @@ impl Finding {
                     seconds(off_cpu.asleep)
                 )
             }
-            Finding::Idle { threads, waited } => match threads {
-                1 => format!(
-                    "idle: 1 thread waited {} s in one place, shown as {IDLE}",
-                    seconds(*waited)
-                ),
-                threads => format!(
-                    "idle: {threads} threads waited {} s in one place each, shown as {IDLE}",
-                    seconds(*waited)
-                ),
-            },
+            Finding::Idle { threads, waited } => idle_text(*threads, *waited),
             Finding::Memory(coverage) => memory_text(coverage),
             Finding::Requests(requests) => requests_text(requests),
             Finding::Latency(tally) => latency_text(tally),
@@ -193,6 +184,14 @@ fn unsampled_cause(longer_than_tasks: Option<Duration>, unrecorded_cpus: u64) ->
             milliseconds(period)
         ),
         None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
+    }
+}
+
+fn idle_text(threads: u64, waited: Duration) -> String {
+    let waited = seconds(waited);
+    match threads {
+        1 => format!("idle: 1 thread waited {waited} s in one place, shown as {IDLE}"),
+        n => format!("idle: {n} threads waited {waited} s in one place each, shown as {IDLE}"),
     }
 }
 

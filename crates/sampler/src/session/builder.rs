@@ -7,7 +7,7 @@ use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, Dumps, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{
-    self, Contexts, Degradation, EventIds, Opened, Plan, Probe, Role, Scope, Threads,
+    self, Contexts, CpuRings, Degradation, EventIds, Opened, Plan, Probe, Role, Scope, Threads,
 };
 use crate::options::{DrainOptions, Extras, SamplingOptions};
 use crate::target_only::TargetOnly;
@@ -314,10 +314,7 @@ impl SessionBuilder {
         )
         .abandoned(threads.abandoned)
         .only(only);
-        let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
-            let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
-            (samples, rings.sideband.size())
-        });
+        let ring_bytes = ring_bytes(&rings, &overwritten);
         let stack_bases = StackBases::default();
         let config = DrainConfig {
             cpus: cpus.iter().cloned().zip(rings).collect(),
@@ -454,6 +451,14 @@ impl OpenedTarget {
             only: None,
         })
     }
+}
+
+/// Returns the bytes of a CPU's sample ring and sideband ring.
+fn ring_bytes(rings: &[CpuRings], overwritten: &OverwrittenRings) -> (usize, usize) {
+    rings.first().map_or((0, 0), |rings| {
+        let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
+        (samples, rings.sideband.size())
+    })
 }
 
 /// Maps the ids of events with copies of user stacks to the layout of their samples.
