@@ -85,7 +85,7 @@ fn records_of_unknown_types_are_told_by_every_command() {
         is_told(
             &here,
             "x.data",
-            &format!("1 records of unknown types ({kind}) were skipped"),
+            &format!("skipped 1 record of unknown type ({kind})"),
         );
     }
 }
@@ -101,11 +101,7 @@ fn sizes_that_lie_are_told_by_every_command() {
             bytes[6..8].copy_from_slice(&size.to_ne_bytes());
         }
     });
-    is_told(
-        &here,
-        "x.data",
-        "1 samples have fields that contradict their size",
-    );
+    is_told(&here, "x.data", "1 sample whose fields contradict the size");
 }
 
 #[test]
@@ -131,7 +127,7 @@ fn sections_of_unknown_kinds_are_told_by_every_command() {
     is_told(
         &here,
         "x.data",
-        "1 header sections of unknown types (99) were skipped",
+        "skipped 1 header section of unknown type (99)",
     );
 }
 

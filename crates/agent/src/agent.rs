@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rprof_fleet_table::Window;
 use rprof_output::Folder;
+use rprof_profile::unit::counted_were;
 use rprof_push::Label;
 use rprof_recorder::RecordError;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -74,9 +75,9 @@ pub fn run(config: Config, stop: BorrowedFd<'_>, log: &Log) -> Result<(), AgentE
         let queue = Spool::open(&path, destination.sends_once()).map_err(failed("open", &path))?;
         if queue.untold() > 0 {
             log.say(&format!(
-                "{}: {} windows were lost before",
+                "{}: {} lost before",
                 to.name(),
-                queue.untold()
+                counted_were(queue.untold(), "window")
             ));
         }
         uploaders.push(Uploader::new(to.name(), destination, queue, log.clone()));

@@ -6,6 +6,7 @@ use rprof_export::clean::clean;
 use rprof_fleet_table::rows::Identity;
 use rprof_launch::procfs::Procfs;
 use rprof_perf_event::{Capability, Limits};
+use rprof_profile::unit::counted;
 
 use crate::agent::host_name;
 use crate::config::Config;
@@ -37,7 +38,7 @@ pub fn check(config: &Config) -> Vec<CheckFinding> {
     findings.push(CheckFinding {
         what: "recording".to_owned(),
         result: match opened {
-            Ok(session) => Ok(format!("{} CPUs", session.cpus().len())),
+            Ok(session) => Ok(counted(session.cpus().len() as u64, "CPU")),
             Err(error) => Err(format!(
                 "{error}; run it as root, or with the capabilities {}, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
                 Capability::of_this_kernel(),

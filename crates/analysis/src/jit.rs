@@ -18,6 +18,7 @@ use rprof_jit::{
 use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
+use rprof_profile::unit::counted_were;
 use rprof_records::{AttrFlags, BuildId, ProcessEvent};
 use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
@@ -348,12 +349,12 @@ impl<'a> Runtimes<'a> {
     fn map(&self, path: &str, bytes: Vec<u8>) -> PerfMap {
         let map = PerfMap::parse(bytes);
         if map.bad_lines() > 0 {
-            let n = map.bad_lines();
-            self.warn(format!("{path}: {n} malformed lines were skipped"));
+            let lines = counted_were(map.bad_lines(), "malformed line");
+            self.warn(format!("{path}: {lines} skipped"));
         }
         if map.left_out() > 0 {
-            let n = map.left_out();
-            self.warn(format!("{path}: {n} entries beyond the limit were skipped"));
+            let entries = counted_were(map.left_out(), "entry");
+            self.warn(format!("{path}: {entries} skipped: beyond the limit"));
         }
         map
     }
@@ -372,14 +373,12 @@ impl<'a> Runtimes<'a> {
             ));
         }
         if dump.bad_records() > 0 {
-            let n = dump.bad_records();
-            self.warn(format!("{path}: {n} damaged records were skipped"));
+            let records = counted_were(dump.bad_records(), "damaged record");
+            self.warn(format!("{path}: {records} skipped"));
         }
         if dump.left_out() > 0 {
-            let n = dump.left_out();
-            self.warn(format!(
-                "{path}: {n} functions beyond the limit were skipped"
-            ));
+            let functions = counted_were(dump.left_out(), "function");
+            self.warn(format!("{path}: {functions} skipped: beyond the limit"));
         }
         if !self.is_monotonic {
             self.warn(format!(

@@ -9,6 +9,7 @@ use rprof_jit::JitProcesses;
 use rprof_perfdata::{AuxTally, Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
 use rprof_profile::filter::Origin;
+use rprof_profile::unit::counted;
 use rprof_profile::{Filter, Gap, GapCause};
 use rprof_records::{
     CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleId, SampleType,
@@ -98,9 +99,8 @@ impl fmt::Display for UnknownRecords {
         let types: Vec<String> = self.types.iter().map(u32::to_string).collect();
         write!(
             f,
-            "{} records of unknown types ({}) were skipped: a newer recorder wrote them, or they \
-             are damaged samples",
-            self.count,
+            "skipped {} of unknown type ({}): from a newer recorder, or damaged",
+            counted(self.count, "record"),
             types.join(", ")
         )
     }

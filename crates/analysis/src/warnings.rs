@@ -1,7 +1,8 @@
 //! Warnings about a recording, for profiles and for single samples.
 
-use rprof_perfdata::PerfData;
+use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::Filter;
+use rprof_profile::unit::counted;
 use rprof_records::SampleType;
 use rprof_symbols::Symbolizer;
 
@@ -24,30 +25,35 @@ pub(crate) fn warnings(
             index.data.path().display()
         ));
     }
-    let mut count = |n: u64, what: &str| {
+    let mut skipped = |n: u64, noun: &str, cause: &str| {
         if n > 0 {
-            warnings.push(format!("{n} {what}"));
+            warnings.push(format!("skipped {}{cause}", counted(n, noun)));
         }
     };
-    count(
+    skipped(
         index.samples_of_unknown_events,
-        "samples were skipped: the file does not describe their event",
+        "sample",
+        ": the file does not describe the event",
     );
-    count(index.unreadable, "damaged records were skipped");
-    count(faults.unreadable, "damaged samples were skipped");
-    count(
-        faults.inconsistent,
-        "samples have fields that contradict their size: they are counted, and their stacks may be wrong",
-    );
-    count(
+    skipped(index.unreadable, "damaged record", "");
+    skipped(faults.unreadable, "damaged sample", "");
+    skipped(
         symbolizer.memory().refused(),
-        "files, or parts of files, were skipped: they would take too much memory or time",
+        "file part",
+        " that would take too much memory or time",
     );
+    if faults.inconsistent > 0 {
+        warnings.push(format!(
+            "{} whose fields contradict the size: they count, but their stacks may be wrong",
+            counted(faults.inconsistent, "sample")
+        ));
+    }
     if index.unknown.count > 0 {
         warnings.push(index.unknown.to_string());
     }
     warnings.extend(samples_without_address(index));
     warnings.extend(unknown_sections(index.data));
+    warnings.extend(counts_only(index.data));
     if index.aux.has_gaps() {
         warnings.push(index.aux.to_string());
     }
@@ -66,12 +72,24 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     });
     without.map(|(event, tally)| {
         let fields = match event.attr.sample_type.is_empty() {
-            true => "no fields at all",
-            false => "no address",
+            true => "any field",
+            false => "an address",
         };
         format!(
-            "{} samples of {} have {fields}: their code is unknown",
-            tally.samples, event.name
+            "{} of {} without {fields}: unknown code",
+            counted(tally.samples, "sample"),
+            event.name
+        )
+    })
+}
+
+/// Returns a warning for the counts of `perf stat record`, which are no samples.
+fn counts_only(data: &PerfData) -> Option<String> {
+    let is_of_stat = data.features().has(Feature::STAT);
+    is_of_stat.then(|| {
+        format!(
+            "{path} has counts of `perf stat record`: `perf stat report -i {path}` shows them",
+            path = data.path().display()
         )
     })
 }
@@ -88,7 +106,8 @@ fn unknown_sections(data: &PerfData) -> Option<String> {
     match unknown().count() {
         0 => None,
         n => Some(format!(
-            "{n} header sections of unknown types ({}) were skipped: a newer recorder wrote them",
+            "skipped {} of unknown type ({}): from a newer recorder",
+            counted(n as u64, "header section"),
             numbers.join(", ")
         )),
     }

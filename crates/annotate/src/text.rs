@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rprof_export::clean::{clean, shorten};
 use rprof_export::table::painted;
+use rprof_profile::unit::inflected;
 
 use crate::amount::Amount;
 use crate::annotation::{Annotation, CodePart, Inlined, Instruction, LineKey};
@@ -126,12 +127,13 @@ impl Page<'_> {
             ""
         };
         let text = format!(
-            "# {name} in {}{inlined}: self {:.2}%, total {:.2}% of {}; {} samples in it",
+            "# {name} in {}{inlined}: self {:.2}%, total {:.2}% of {}; {} {} in it",
             clean(object),
             share(a.amount.own),
             share(a.amount.total),
             self.options.event,
-            a.amount.own_samples
+            a.amount.own_samples,
+            inflected(a.amount.own_samples, "sample")
         );
         self.line(&text)?;
         for note in &a.notes {

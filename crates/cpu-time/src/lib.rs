@@ -15,13 +15,15 @@
 //!     tasks: 2000,
 //!     waiting: Some(Duration::from_millis(150)),
 //!     throttled: None,
+//!     stopped: Some(Duration::from_millis(20)),
 //!     unrecorded_cpus: 0,
 //! };
 //! assert_eq!(time.sampled_share(), Some(0.05));
 //! assert!(time.lacks_short_tasks());
 //! let off_cpu = time.off_cpu().expect("both wall time and waiting are known");
 //! assert_eq!(off_cpu.waiting, Duration::from_millis(150));
-//! assert_eq!(off_cpu.asleep, Duration::from_millis(50));
+//! assert_eq!(off_cpu.stopped, Duration::from_millis(20));
+//! assert_eq!(off_cpu.asleep, Duration::from_millis(30));
 //! assert_eq!(CpuTime::from_notes(&time.notes()), Some(time));
 //! ```
 
@@ -50,6 +52,8 @@ pub struct CpuTime {
     pub waiting: Option<Duration>,
     /// Time that the workload's cgroup was throttled by its CPU quota. `None` if unknown.
     pub throttled: Option<Duration>,
+    /// Time that a process of the workload was stopped by a signal or a debugger. `None` if unknown.
+    pub stopped: Option<Duration>,
     /// Number of CPUs that came online during the recording. The used CPU time includes them, and no
     /// sample does.
     pub unrecorded_cpus: u64,
@@ -62,6 +66,8 @@ pub struct OffCpuTime {
     pub waiting: Duration,
     /// All threads slept.
     pub asleep: Duration,
+    /// A signal or a debugger had stopped a process.
+    pub stopped: Duration,
 }
 
 impl CpuTime {
@@ -78,14 +84,17 @@ impl CpuTime {
         busy.is_finite().then_some((1.0 - busy).max(0.0))
     }
 
-    /// Splits the idle wall time into waiting for a CPU and sleep; `None` if either is unknown.
-    /// Simultaneous waits make `asleep` a lower bound.
+    /// Splits the idle wall time into waiting for a CPU, stops and sleep; `None` if the wall time or
+    /// the waiting is unknown. Simultaneous waits make `asleep` a lower bound.
     pub fn off_cpu(&self) -> Option<OffCpuTime> {
         let all = self.wall?.saturating_sub(self.used);
         let waiting = self.waiting?.min(all);
+        let rest = all.saturating_sub(waiting);
+        let stopped = self.stopped.unwrap_or_default().min(rest);
         Some(OffCpuTime {
             waiting,
-            asleep: all.saturating_sub(waiting),
+            asleep: rest.saturating_sub(stopped),
+            stopped,
         })
     }
 
@@ -103,6 +112,7 @@ impl CpuTime {
             tasks: self.tasks.saturating_add(other.tasks),
             waiting: sum(self.waiting, other.waiting),
             throttled: sum(self.throttled, other.throttled),
+            stopped: sum(self.stopped, other.stopped),
             unrecorded_cpus: self.unrecorded_cpus.max(other.unrecorded_cpus),
         }
     }
@@ -127,6 +137,7 @@ impl CpuTime {
         notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
         notes.extend((self.waiting).map(|waiting| note("waiting.ns", waiting.as_nanos())));
         notes.extend((self.throttled).map(|time| note("throttled.ns", time.as_nanos())));
+        notes.extend((self.stopped).map(|time| note("stopped.ns", time.as_nanos())));
         let unrecorded = Some(self.unrecorded_cpus).filter(|cpus| *cpus > 0);
         notes.extend(unrecorded.map(|cpus| note("unrecorded_cpus", cpus.into())));
         notes
@@ -148,6 +159,7 @@ impl CpuTime {
             tasks: number("tasks")?,
             waiting: time("waiting.ns"),
             throttled: time("throttled.ns"),
+            stopped: time("stopped.ns"),
             unrecorded_cpus: number("unrecorded_cpus").unwrap_or(0),
         })
     }
@@ -201,7 +213,7 @@ mod tests {
         let hundred = Duration::from_millis(100);
         let off_cpu = OffCpuTime {
             waiting: hundred,
-            asleep: Duration::ZERO,
+            ..OffCpuTime::default()
         };
         assert_eq!((time.off_cpu(), crowded.off_cpu()), (None, Some(off_cpu)));
         assert_eq!(time.plus(&CpuTime::default()).wall, None);

@@ -64,7 +64,7 @@ pub(crate) const KINDS: &[Kind] = &[
         remedy: "Memory that is kept and used again needs no further faults.",
     },
     Kind {
-        label: "starting and ending processes",
+        label: "starting and ending processes and threads",
         side: Side::Kernel,
         functions: "__x64_sys_execve* __arm64_sys_execve* __x64_sys_exit_group \
          __arm64_sys_exit_group \

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rprof_export::names::CleanNames;
 use rprof_export::rows::percent;
+use rprof_export::verdict::{Finding, on_cpu_time};
+use rprof_profile::unit::inflected;
 use rprof_profile::waits::is_of_waits;
 use rprof_profile::{Profile, WeightUnit};
 
@@ -33,11 +35,16 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         let is_memory = profile.events[event].unit == WeightUnit::Bytes;
         let mut text = match is_memory {
             true => format!(
-                "{:.1} MiB of {} in {samples} stacks",
+                "{:.1} MiB of {} in {samples} {}",
                 profile.events[event].weight as f64 / f64::from(1 << 20),
+                names.event(event),
+                inflected(samples, "stack")
+            ),
+            false => format!(
+                "{samples} {} of {}",
+                inflected(samples, "sample"),
                 names.event(event)
             ),
-            false => format!("{samples} samples of {}", names.event(event)),
         };
         if let Some((first, last)) = profile.time.filter(|(first, last)| last > first) {
             text += &format!(" in {}", time_text(last - first));
@@ -56,6 +63,21 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
             _ => "header",
         };
         add(text + ".", command, 1000.0);
+    }
+    let findings = quality.cpu_time.as_ref().map(on_cpu_time);
+    for found in findings.unwrap_or_default() {
+        if let Finding::Unsampled {
+            longer_than_tasks, ..
+        } = &found
+        {
+            let statement = found.statement();
+            let remedy = match longer_than_tasks {
+                Some(_) => ". Record with -F 20000, or with -a",
+                None => "",
+            };
+            let text = format!("S{}{remedy}.", &statement[1..]);
+            add(text, "report", 950.0);
+        }
     }
     let all = quality
         .lost
@@ -94,6 +116,14 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
                 share_text(asleep)
             );
             add(text, "report", 700.0 + asleep);
+        }
+        let stopped = share(off.stopped);
+        if stopped >= IDLE {
+            let text = format!(
+                "For {} of the time a signal or a debugger had stopped the program.",
+                share_text(stopped)
+            );
+            add(text, "report", 650.0 + stopped);
         }
         if waiting >= IDLE {
             let text = format!(

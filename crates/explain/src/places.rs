@@ -72,8 +72,13 @@ pub(crate) fn sentences(stacks: &Stacks<'_>, costs: &Costs) -> Vec<Sentence> {
 
 fn of_objects(stacks: &Stacks<'_>, objects: &FxHashMap<ObjectId, u64>) -> Option<Sentence> {
     let names = CleanNames::new(stacks.profile);
-    let mut rows: Vec<(u64, String)> = (objects.iter())
-        .map(|(id, weight)| (*weight, names.object(*id).into_owned()))
+    // Several objects may have one name, such as `[Python]`.
+    let mut by_name: FxHashMap<String, u64> = FxHashMap::default();
+    for (id, weight) in objects {
+        *by_name.entry(names.object(*id).into_owned()).or_default() += weight;
+    }
+    let mut rows: Vec<(u64, String)> = (by_name.into_iter())
+        .map(|(name, weight)| (weight, name))
         .collect();
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let worth = rows

@@ -3,9 +3,14 @@
 use rprof_export::clean::shorten;
 use rprof_export::names::{CleanName, CleanNames};
 use rprof_export::rows::percent;
+use rprof_profile::language::native::language_of;
 use rprof_profile::pattern::matches_name;
 use rprof_profile::waits::{is_of_waits, is_of_wall_clock};
-use rprof_profile::{AggregatedStack, FrameId, FunctionId, ObjectKind, Profile, WeightUnit};
+use rprof_profile::{
+    AggregatedStack, FrameId, Function, FunctionId, Language, ObjectId, ObjectKind, Profile,
+    WeightUnit,
+};
+use rustc_hash::FxHashSet;
 
 /// Fewest samples whose shares mean something.
 const MIN_SAMPLES: u64 = 30;
@@ -19,6 +24,8 @@ pub(crate) struct Stacks<'p> {
     pub(crate) event: usize,
     /// Weight of all samples.
     pub(crate) whole: u64,
+    /// Programs written in Go. Their functions have names that may be in other languages, too.
+    go: FxHashSet<ObjectId>,
 }
 
 impl<'p> Stacks<'p> {
@@ -39,6 +46,7 @@ impl<'p> Stacks<'p> {
             profile,
             event,
             whole: profile.events[event].weight,
+            go: go_programs(profile),
         }
     }
 
@@ -99,16 +107,6 @@ impl<'p> Stacks<'p> {
     /// Returns true for code that people call and do not write: the kernel, shared libraries of the
     /// system, standard libraries.
     pub(crate) fn is_library(&self, id: FunctionId) -> bool {
-        const LIBRARIES: [&str; 8] = [
-            "std::",
-            "core::",
-            "alloc::",
-            "__gnu_cxx::",
-            "<std::",
-            "<core::",
-            "<alloc::",
-            "__rust",
-        ];
         let function = self.profile.function(id);
         let object = self.profile.object(function.object);
         let is_shared = || {
@@ -116,10 +114,13 @@ impl<'p> Stacks<'p> {
             let is_system = object.name.starts_with("/usr/lib") || object.name.starts_with("/lib");
             is_system && (base.contains(".so") || base.starts_with("ld-"))
         };
-        let has_prefix = || match &function.name {
-            Ok(name) => LIBRARIES.iter().any(|prefix| name.starts_with(prefix)),
+        let is_standard = || match &function.name {
+            Ok(name) if self.go.contains(&function.object) => is_standard_go(name),
+            Ok(name) => is_standard(name),
             Err(_) => false,
         };
+        // Extension modules of the interpreter.
+        let is_extension = || object.name.contains("/lib-dynload/");
         if function.source.is_some() {
             // Modules that come with the interpreter.
             let is_installed = || {
@@ -127,11 +128,85 @@ impl<'p> Stacks<'p> {
                     .iter()
                     .any(|part| object.name.contains(part))
             };
-            let is_python = matches_name("*/lib/python?.*", &object.name) && is_installed();
+            let is_python = matches_name("*/lib/python?.*", &object.name) && is_installed()
+                || object.name.starts_with("<frozen ");
             return is_python || object.name.starts_with("node:");
         }
-        object.kind == ObjectKind::Kernel || has_prefix() || is_shared()
+        object.kind == ObjectKind::Kernel || is_standard() || is_shared() || is_extension()
     }
+}
+
+/// Returns the objects with functions of Go's runtime.
+fn go_programs(profile: &Profile) -> FxHashSet<ObjectId> {
+    let is_of_runtime = |function: &&Function| {
+        (function.name.as_deref())
+            .is_ok_and(|name| name.starts_with("runtime.") && language_of(name) == Language::Go)
+    };
+    let found = profile.functions.iter().filter(is_of_runtime);
+    found.map(|function| function.object).collect()
+}
+
+/// Returns true for functions of the standard libraries of C++ and Rust, by name. Methods of traits
+/// of these belong to whoever wrote the type.
+fn is_standard(name: &str) -> bool {
+    const PATHS: [&str; 6] = [
+        "std::",
+        "core::",
+        "alloc::",
+        "hashbrown::",
+        "__gnu_cxx::",
+        "__rust",
+    ];
+    let starts = |text: &str| PATHS.iter().any(|path| text.starts_with(path));
+    let Some(inner) = name.strip_prefix('<') else {
+        return starts(name);
+    };
+    // `<T as alloc::slice::Join>::join`, `<&mut f64 as core::iter::Sum>::sum`.
+    let (own, of_trait) = match inner.split_once(" as ") {
+        Some((own, of_trait)) => (own, Some(of_trait)),
+        None => (inner, None),
+    };
+    let own = own.trim_start_matches(['&', '[', '(', '*']);
+    let own = own.strip_prefix("mut ").unwrap_or(own);
+    let end = own.find(['<', '>', ']', ',', ')', ';', ' ']);
+    let word = &own[..end.unwrap_or(own.len())];
+    // Parameters and primitive types have no path.
+    let is_bare = !word.contains("::");
+    starts(own) || is_bare && of_trait.is_some_and(starts)
+}
+
+/// Returns true for functions of Go's runtime and standard library.
+fn is_standard_go(name: &str) -> bool {
+    // Functions in assembly, without a package. C code of the program has none either.
+    const ASSEMBLY: [&str; 8] = [
+        "_rt0_*",
+        "aeshashbody",
+        "cmpbody",
+        "countbody",
+        "gcWriteBarrier*",
+        "gogo*",
+        "index*body",
+        "memeqbody",
+    ];
+    // Names of methods may have slashes only in type arguments.
+    let path = name.split(['[', '(']).next().unwrap_or(name);
+    let package = match path.rsplit_once('/') {
+        Some((folders, last)) => &path[..folders.len() + 1 + last.find('.').unwrap_or(last.len())],
+        None => path.split('.').next().unwrap_or(path),
+    };
+    let first = package.split('/').next().unwrap_or(package);
+    let is_assembly = || ASSEMBLY.iter().any(|known| matches_name(known, path));
+    path.contains('.') && is_package_of_go(first) || is_assembly()
+}
+
+/// Returns true for the first part of a package of Go's distribution. Other modules may lack a
+/// domain as well.
+fn is_package_of_go(first: &str) -> bool {
+    const PACKAGES: &str = "archive bufio bytes cmp compress container context crypto database \
+        debug embed encoding errors expvar flag fmt go hash html image index internal io iter log \
+        maps math mime net os path plugin reflect regexp runtime slices sort strconv strings \
+        structs sync syscall testing text time unicode unique unsafe vendor weak type";
+    PACKAGES.split_whitespace().any(|name| name == first)
 }
 
 /// Formats a share: `7.3%`, `42%`, `all`.
@@ -157,5 +232,59 @@ pub(crate) fn time_text(nanoseconds: u64) -> String {
     match seconds {
         0.9995.. => format!("{seconds:.2} s"),
         _ => format!("{:.0} ms", seconds * 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_libraries_are_known_by_their_names() {
+        for name in [
+            "std::vector<int>::push_back",
+            "<std::path::Path>::join",
+            "hashbrown::map::make_hash",
+            "<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec",
+            "<A as core::slice::cmp::SlicePartialEq<B>>::equal_same_length",
+            "<&mut f64 as core::iter::traits::accum::Sum>::sum",
+            "<[T] as core::fmt::Debug>::fmt",
+            "<&alloc::string::String as core::fmt::Display>::fmt",
+        ] {
+            assert!(is_standard(name), "{name}");
+        }
+        for name in [
+            "main",
+            "shop::price",
+            "<shop::Order as core::fmt::Display>::fmt",
+            "<T as shop::Priced>::price",
+            "<shop::Order>::price",
+            "stdlib_like",
+        ] {
+            assert!(!is_standard(name), "{name}");
+        }
+        for name in [
+            "runtime.goexit.abi0",
+            "strings.genSplit",
+            "encoding/json.Unmarshal",
+            "sync.(*Mutex).Lock",
+            "internal/bytealg.IndexByteString.abi0",
+            "indexbytebody",
+            "slices.pdqsortOrdered[go.shape.int]",
+        ] {
+            assert!(is_standard_go(name), "{name}");
+        }
+        for name in [
+            "main.main",
+            "main.(*Server).run",
+            "github.com/x/y.Parse",
+            "github.com/x/y/v2.(*T).Parse",
+            "example.com/encoding/json.Unmarshal",
+            "shop/order.Price",
+            "sort_of",
+            "c_function",
+        ] {
+            assert!(!is_standard_go(name), "{name}");
+        }
     }
 }

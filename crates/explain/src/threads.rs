@@ -42,6 +42,11 @@ fn processes(stacks: &Stacks<'_>) -> Option<Sentence> {
     if weights.len() < MANY_PROCESSES || !is_time {
         return None;
     }
+    let heaviest = weights.values().max().copied().unwrap_or_default();
+    if 2 * heaviest > stacks.whole {
+        // The average would say nothing about it.
+        return None;
+    }
     let mean = stacks.whole / weights.len() as u64;
     Some(Sentence {
         topic: Topic::Threads,

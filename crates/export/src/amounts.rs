@@ -1,5 +1,7 @@
 //! Amounts formatted for people.
 
+pub(crate) use rprof_profile::unit::{counted, grouped as count, inflected};
+
 /// Percentages below this print as 0.00 %.
 pub(crate) const SHOWN_AS_ZERO: f64 = 0.005;
 
@@ -50,26 +52,6 @@ pub fn bytes(number: u64) -> String {
     format!("{size:.digits$} {}", UNITS[unit])
 }
 
-/// Formats a number with thousands separators.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-pub(crate) fn samples(number: u64) -> String {
-    match number {
-        1 => "1 sample".into(),
-        _ => format!("{} samples", count(number)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,12 +89,5 @@ mod tests {
         ] {
             assert_eq!(bytes(number), expected);
         }
-    }
-
-    #[test]
-    fn counts_are_grouped_by_thousands() {
-        let shown = [0, 999, 1_000, 1_234_567].map(count);
-        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([samples(1), samples(2_000)], ["1 sample", "2,000 samples"]);
     }
 }

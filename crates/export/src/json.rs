@@ -92,6 +92,8 @@ struct CpuTime {
     waiting: Option<u128>,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttled: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<u128>,
 }
 
 /// In nanoseconds: see `rprof_profile::LatencyTally`.
@@ -191,6 +193,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 tasks: time.tasks,
                 waiting: time.waiting.map(|waiting| waiting.as_nanos()),
                 throttled: time.throttled.map(|throttled| throttled.as_nanos()),
+                stopped: time.stopped.map(|stopped| stopped.as_nanos()),
             }),
             latency: q.latency.map(|tally| Latency {
                 used: tally.used,

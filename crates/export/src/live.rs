@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use rprof_profile::unit::inflected;
 use rprof_profile::{FunctionId, Profile, TopFunctions, TopRow};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -69,10 +70,11 @@ pub fn write_text(
     let (samples, lost) = samples_and_lost(look);
     write!(
         out,
-        "# {:.1} s, window {:.1} s, event {}: {samples} samples, lost {lost}",
+        "# {:.1} s, window {:.1} s, event {}: {samples} {}, lost {lost}",
         look.elapsed.as_secs_f64(),
         look.window.as_secs_f64(),
-        names.event(look.event)
+        names.event(look.event),
+        inflected(samples, "sample")
     )?;
     if look.forgotten > 0 {
         write!(out, ", forgotten {}", look.forgotten)?;

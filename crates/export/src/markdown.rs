@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use rprof_profile::Profile;
+use rprof_profile::unit::inflected;
 
 use crate::clean::shorten;
 use crate::generics::elide_arguments;
@@ -36,7 +37,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         }
         if !options.bare {
             let name = code(&names.event(index));
-            writeln!(out, "**{name}: {} samples**\n", event.samples)?;
+            let samples = inflected(event.samples, "sample");
+            writeln!(out, "**{name}: {} {samples}**\n", event.samples)?;
             if !any {
                 write_verdict(profile, options, out)?;
             }

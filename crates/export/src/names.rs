@@ -10,7 +10,7 @@ use std::ops::Deref;
 use rprof_profile::{FileId, FunctionId, ObjectId, Profile};
 use serde::Serialize;
 
-use crate::amounts::bytes;
+use crate::amounts::{bytes, inflected};
 use crate::clean::clean;
 
 /// Text without control characters and bidirectional marks.
@@ -73,6 +73,8 @@ impl<'p> CleanNames<'p> {
         match &*self.unit(event) {
             "ns" => format!("{:.3} s", weight as f64 / 1e9),
             "bytes" => bytes(weight),
+            "events" => format!("{weight} {}", inflected(weight, "event")),
+            "samples" => format!("{weight} {}", inflected(weight, "sample")),
             unit => format!("{weight} {unit}"),
         }
     }

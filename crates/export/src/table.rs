@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use rprof_profile::Profile;
+use rprof_profile::unit::inflected;
 use rprof_profile::waits::{is_by_latency, is_of_waits, is_of_wall_clock};
 
 use crate::clean::shorten;
@@ -42,9 +43,10 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         if !options.bare {
             writeln!(
                 out,
-                "# event {}: {} samples, {}",
+                "# event {}: {} {}, {}",
                 names.event(index),
                 event.samples,
+                inflected(event.samples, "sample"),
                 names.weight(index)
             )?;
             let here: Vec<&Finding> = (findings.iter())

@@ -7,6 +7,7 @@ use rprof_profile::filter::Origin;
 use rprof_profile::folded::cut_stacks;
 use rprof_profile::limits::{MAX_EVENTS, MAX_FRAMES, MemoryReservation};
 use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::unit::counted_were;
 use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
     FileId, Filter, Frame, FrameId, Function, FunctionId, Language, Object, ObjectId, ObjectKind,
@@ -381,8 +382,8 @@ impl<'o> Collector<'o> {
         }
         if self.surplus > 0 {
             self.warnings.push(format!(
-                "{} samples were dropped: the input has more than {MAX_EVENTS} events",
-                self.surplus
+                "{} dropped: the input has more than {MAX_EVENTS} events",
+                counted_were(self.surplus, "sample")
             ));
         }
         self.memory.keep(&self.builder);

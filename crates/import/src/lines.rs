@@ -1,5 +1,6 @@
 //! [`Lines`]: reads a text of any length line by line.
 
+use rprof_profile::unit::counted_were;
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
@@ -84,9 +85,10 @@ impl Refused {
     /// Returns a warning, if there are any.
     pub(crate) fn told(&self) -> Option<String> {
         let first = self.first()?;
+        let lines = counted_were(self.count, "line");
         Some(match self.count {
-            1 => format!("1 line was skipped: {first}"),
-            count => format!("{count} lines were skipped, the first: {first}"),
+            1 => format!("{lines} skipped: {first}"),
+            _ => format!("{lines} skipped, the first: {first}"),
         })
     }
 }

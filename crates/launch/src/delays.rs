@@ -1,4 +1,4 @@
-//! [`DelayWatcher`]: time that targets waited for a CPU.
+//! [`DelayWatcher`]: time that targets waited for a CPU, or were stopped.
 //!
 //! A thread off its CPU either sleeps or waits for a CPU. The scheduler counts the waiting time for
 //! each thread (`schedstat`, see [`run_delay`](crate::run_delay)), but keeps no sum after a thread
@@ -42,6 +42,8 @@ pub struct Delay {
     pub waiting: Duration,
     /// Part of it in which a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
+    /// Wall time that a signal or a debugger had stopped a process.
+    pub stopped: Duration,
 }
 
 /// Targets of a [`DelayWatcher`].
@@ -84,6 +86,30 @@ struct Delays {
     /// Files with throttled times, each with its first and last reading. A group may be removed
     /// before the end.
     throttled: Vec<(PathBuf, Duration, Duration)>,
+    stops: Stops,
+}
+
+/// Time that a process was stopped, from readings of its state. A change between two readings
+/// counts from their middle.
+#[derive(Debug, Default)]
+struct Stops {
+    /// Time and result of the last reading.
+    last: Option<(Instant, bool)>,
+    sum: Duration,
+}
+
+impl Stops {
+    fn add(&mut self, now: Instant, is_stopped: bool) {
+        if let Some((before, was_stopped)) = self.last {
+            let time = now.saturating_duration_since(before);
+            match (was_stopped, is_stopped) {
+                (true, true) => self.sum += time,
+                (false, false) => {}
+                _ => self.sum += time / 2,
+            }
+        }
+        self.last = Some((now, is_stopped));
+    }
 }
 
 /// Measures how long threads wait for a CPU, since its creation.
@@ -173,6 +199,7 @@ impl Delays {
             mounts: Mount::all(),
             groups: HashSet::new(),
             throttled: Vec::new(),
+            stops: Stops::default(),
         }
     }
 
@@ -225,9 +252,13 @@ impl Delays {
             at += 1;
         }
         self.left_out |= at < pids.len();
-        let mut in_groups: Vec<u32> = threads.iter().map(|thread| thread.pid).collect();
-        in_groups.dedup();
-        for pid in in_groups.into_iter().take(MAX_IN_GROUPS) {
+        let mut processes: Vec<u32> = threads.iter().map(|thread| thread.pid).collect();
+        processes.dedup();
+        let is_stopped =
+            |pid: &u32| (self.proc.stat(*pid)).is_some_and(|process| process.is_stopped);
+        self.stops
+            .add(Instant::now(), processes.iter().any(is_stopped));
+        for pid in processes.into_iter().take(MAX_IN_GROUPS) {
             self.look_at_groups(pid);
         }
         self.read_throttled();
@@ -298,6 +329,7 @@ impl Delays {
             waiting,
             // The kernel's value is a sum over CPUs, and includes other processes of the group.
             throttled: throttled.max().unwrap_or_default().min(waiting),
+            stopped: self.stops.sum,
         })
     }
 }
@@ -461,6 +493,16 @@ mod tests {
         let delays = machine.watch(Delayed::Command(30));
         machine.schedstat(3000, 4000);
         assert_eq!(waiting(&delays, 100), Some(MS * 150));
+    }
+
+    #[test]
+    fn stops_count_from_the_middle_between_two_readings() {
+        let mut stops = Stops::default();
+        let start = Instant::now();
+        for (ms, is_stopped) in [(0, false), (10, true), (50, true), (70, false), (90, false)] {
+            stops.add(start + MS * ms, is_stopped);
+        }
+        assert_eq!(stops.sum, MS * 55);
     }
 
     #[test]

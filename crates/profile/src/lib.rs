@@ -15,7 +15,7 @@
 //! | [`stacks`] | [`StackId`]: stacks that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
 //! | [`streams`] | [`SampleStreams`]: single samples, compressed to a few bytes each |
-//! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
+//! | [`mod@unit`] | [`WeightUnit`]: unit of weights; counts in words |
 //! | [`views::call_tree`] | [`CallTree`](views::call_tree::CallTree): callers and callees of functions |
 //! | [`views::stack_tree`] | [`StackTree`](views::stack_tree::StackTree): all stacks as one reweightable tree |
 //! | [`views::trie`] | [`Trie`](views::trie::Trie): prefix tree of call paths |

@@ -1,5 +1,6 @@
-//! Units of weights.
+//! Units of weights, and counts in words.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::event_names::{WAITS, is_modifier, is_of_memory};
@@ -74,9 +75,82 @@ impl fmt::Display for WeightUnit {
     }
 }
 
+/// Formats a number with thousands separators.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Formats a number of things. `noun` is an English noun in the singular.
+///
+/// ```
+/// use rprof_profile::unit::counted;
+///
+/// assert_eq!(counted(1, "sample"), "1 sample");
+/// assert_eq!(counted(1234, "lost sample"), "1,234 lost samples");
+/// assert_eq!([counted(2, "retry"), counted(0, "process")], ["2 retries", "0 processes"]);
+/// ```
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {}", grouped(number), inflected(number, noun))
+}
+
+/// Returns an English noun in the singular for 1, and in the plural for other numbers.
+pub fn inflected(number: u64, noun: &str) -> Cow<'_, str> {
+    if number == 1 {
+        return noun.into();
+    }
+    let is_sibilant = ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end));
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if is_sibilant => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+    .into()
+}
+
+/// Formats a number of things as a subject of the verb "be": `1 image is`, `2 images are`.
+pub fn counted_are(number: u64, noun: &str) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", counted(number, noun))
+}
+
+/// Formats a number of things as a subject of the past of "be": `1 line was`, `2 lines were`.
+pub fn counted_were(number: u64, noun: &str) -> String {
+    let verb = if number == 1 { "was" } else { "were" };
+    format!("{} {verb}", counted(number, noun))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::WeightUnit;
+    use super::*;
+
+    #[test]
+    fn counts_have_separators_and_nouns_agree_with_them() {
+        let shown = [0, 999, 1_000, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        for (noun, two) in [
+            ("sample", "2 samples"),
+            ("process", "2 processes"),
+            ("switch", "2 switches"),
+            ("retry", "2 retries"),
+            ("key", "2 keys"),
+            ("image", "2 images"),
+        ] {
+            assert_eq!(counted(1, noun), format!("1 {noun}"));
+            assert_eq!(counted(2, noun), two);
+        }
+        assert_eq!(counted_are(1, "image"), "1 image is");
+        assert_eq!(counted_are(0, "image"), "0 images are");
+        assert_eq!(counted_were(1, "line"), "1 line was");
+        assert_eq!(counted_were(2, "line"), "2 lines were");
+    }
 
     #[test]
     fn units_follow_from_event_names() {

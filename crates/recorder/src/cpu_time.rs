@@ -115,6 +115,9 @@ pub(crate) fn with_delays(
         throttled: delay
             .map(|delay| delay.throttled)
             .filter(|time| !time.is_zero()),
+        stopped: delay
+            .map(|delay| delay.stopped)
+            .filter(|time| !time.is_zero()),
         ..time
     }
 }

@@ -89,7 +89,12 @@ pub enum Output {
     /// An open file without a name, which the caller reads through another handle.
     Unnamed(File),
     /// A stream in perf's pipe mode. The caller must write nothing else to it.
-    Stream(File),
+    Stream {
+        /// Open for writing.
+        file: File,
+        /// Name, for messages.
+        path: PathBuf,
+    },
     /// A writer of the caller: see [`Output::writer`].
     Writer(WriterFactory),
 }
@@ -154,7 +159,7 @@ impl Output {
         match self {
             Output::File(path) => path.clone(),
             Output::Unnamed(_) => "the temporary file".into(),
-            Output::Stream(_) => "standard output".into(),
+            Output::Stream { path, .. } => path.clone(),
             Output::Writer(_) => "the writer".into(),
         }
     }
@@ -163,7 +168,7 @@ impl Output {
     pub(crate) fn remains(&self) -> Remains {
         match self {
             Output::File(_) | Output::Unnamed(_) => Remains::File,
-            Output::Stream(_) | Output::Writer(_) => Remains::Handed,
+            Output::Stream { .. } | Output::Writer(_) => Remains::Handed,
         }
     }
 
@@ -179,7 +184,9 @@ impl Output {
             (Output::File(_), Some(created)) => created.file.try_clone()?,
             (Output::File(_), None) => return Err(io::Error::other("nowhere to write to")),
             (Output::Unnamed(file), _) => file,
-            (Output::Stream(stream), _) => return Sink::stream(stream, events, features, options),
+            (Output::Stream { file, .. }, _) => {
+                return Sink::stream(file, events, features, options);
+            }
             (Output::Writer(factory), _) => {
                 return factory.create(&events, features).map(Sink::Custom);
             }

@@ -99,6 +99,12 @@ impl FieldList {
             .map(str::trim)
             .filter(|i| !i.is_empty())
             .collect();
+        if items.is_empty() && !text.contains(':') {
+            return Err(format!(
+                "no field is given; valid fields: {}",
+                valid_fields()
+            ));
+        }
         let is_change = |item: &&str| item.starts_with(['+', '-']);
         let changing = items.iter().filter(|i| is_change(i)).count();
         // `+a,b` adds both. `a,+b` is contradictory.
@@ -135,10 +141,12 @@ impl FieldList {
 }
 
 fn field(name: &str) -> Result<OutputField, String> {
-    OutputField::by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = OutputField::names().collect();
-        format!("unknown field {name:?}; valid fields: {}", names.join(", "))
-    })
+    let unknown = || format!("unknown field {name:?}; valid fields: {}", valid_fields());
+    OutputField::by_name(name).ok_or_else(unknown)
+}
+
+fn valid_fields() -> String {
+    OutputField::names().collect::<Vec<_>>().join(", ")
 }
 
 impl FieldSelection {

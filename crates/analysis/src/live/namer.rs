@@ -5,6 +5,7 @@
 
 use rprof_image::ImageKey;
 use rprof_processes::Image;
+use rprof_profile::unit::counted;
 use rprof_profile::{
     FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackEnds, SymbolTables,
     TopFunctions, TopRow, WeightUnit,
@@ -428,7 +429,7 @@ impl Namer {
             summary.lost = event.lost;
         }
         let warnings = (progress.unreadable > 0)
-            .then(|| format!("{} records could not be read", progress.unreadable));
+            .then(|| format!("could not read {}", counted(progress.unreadable, "record")));
         profile.quality = Quality {
             stacks: ends,
             lost: (progress.events.iter().map(|event| event.lost)).fold(0, u64::saturating_add),

@@ -197,9 +197,11 @@ fn events_are_told_apart_by_id_and_an_unknown_id_is_told() {
         .collect();
     assert_eq!(counts, [(3, 30), (2, 20), (0, 0)]);
     assert!(
-        profile.quality.warnings.iter().any(
-            |w| w.starts_with("1 samples were skipped: the file does not describe their event")
-        )
+        profile
+            .quality
+            .warnings
+            .iter()
+            .any(|w| w.starts_with("skipped 1 sample: the file does not describe the event"))
     );
     let only = Filter {
         events: vec!["page-faults".into()],
@@ -481,10 +483,7 @@ fn records_of_unknown_types_are_told() {
     let warnings = warnings_on(&attr(0), &records.concat(), FeatureSections::default());
     assert_eq!(
         warnings,
-        [
-            "6 records of unknown types (0, 63, 87, 255) were skipped: a newer recorder wrote \
-             them, or they are damaged samples"
-        ]
+        ["skipped 6 records of unknown type (0, 63, 87, 255): from a newer recorder, or damaged"]
     );
 }
 
@@ -513,7 +512,8 @@ fn fields_that_contradict_the_size_of_a_sample_are_told() {
     let mut records = records_of(&made.records);
     let count = records[1].len() - 4 * 8;
     records[1][count..count + 8].copy_from_slice(&2u64.to_ne_bytes());
-    let inconsistent = "1 samples have fields that contradict their size: they are counted, and their stacks may be wrong";
+    let inconsistent =
+        "1 sample whose fields contradict the size: they count, but their stacks may be wrong";
     assert_eq!(
         warnings_on(&attr(0), &records.concat(), FeatureSections::default()),
         [inconsistent]
@@ -589,6 +589,6 @@ fn sections_of_unknown_kinds_are_told() {
     }
     assert_eq!(
         warnings_on(&attr(0), &made.records, features),
-        ["2 header sections of unknown types (40, 99) were skipped: a newer recorder wrote them"]
+        ["skipped 2 header sections of unknown type (40, 99): from a newer recorder"]
     );
 }

@@ -3,6 +3,9 @@
 use crate::error::EventError;
 use crate::probe::is_probe;
 
+/// Cause of an error for an empty part of a list.
+const NO_EVENT: &str = "an event is missing beside a comma";
+
 /// Text of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
@@ -14,14 +17,24 @@ pub(super) struct Part<'a> {
 }
 
 /// Splits a list at its commas, except within slashes, and resolves groups.
+///
+/// # Errors
+/// Returns [`EventError::Syntax`] for unpaired braces or slashes, and for commas without an event on
+/// both sides. An empty text is an empty list.
 pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut groups = 0;
-    let mut rest = text;
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Ok(parts);
+    }
     loop {
-        rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
-        if rest.is_empty() {
-            return Ok(parts);
+        rest = rest.trim_start();
+        if rest.is_empty() || rest.starts_with(',') {
+            return Err(EventError::Syntax {
+                event: text.to_owned(),
+                why: NO_EVENT,
+            });
         }
         let Some(inner) = group_start(rest) else {
             let (event, behind) = split_event(rest, false)?;
@@ -30,7 +43,10 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
                 group: None,
                 group_letters: None,
             });
-            rest = behind;
+            match behind.strip_prefix(',') {
+                Some(behind) => rest = behind,
+                None => return Ok(parts),
+            }
             continue;
         };
         let first = parts.len();
@@ -50,6 +66,10 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
             }
         }
         groups += 1;
+        match rest.strip_prefix(',') {
+            Some(behind) => rest = behind,
+            None => return Ok(parts),
+        }
     }
 }
 
@@ -68,7 +88,7 @@ fn split_group<'a>(
     let first = parts.len();
     let mut rest = text;
     loop {
-        rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+        rest = rest.trim_start();
         let wrong = |why| EventError::Syntax {
             event: format!("{{{text}"),
             why,
@@ -76,11 +96,14 @@ fn split_group<'a>(
         if rest.is_empty() {
             return Err(wrong("a group is not closed: } is missing"));
         }
-        if let Some(behind) = rest.strip_prefix('}') {
-            return match parts.len() > first {
-                true => Ok(behind),
-                false => Err(wrong("a group needs at least one event")),
-            };
+        if rest.starts_with('}') {
+            return Err(wrong(match parts.len() > first {
+                true => NO_EVENT,
+                false => "a group needs at least one event",
+            }));
+        }
+        if rest.starts_with(',') {
+            return Err(wrong(NO_EVENT));
         }
         if rest.starts_with('{') {
             return Err(wrong("a group cannot contain another group"));
@@ -92,6 +115,10 @@ fn split_group<'a>(
             group: Some(group),
             group_letters: None,
         });
+        if let Some(behind) = rest.strip_prefix('}') {
+            return Ok(behind);
+        }
+        rest = rest.strip_prefix(',').unwrap_or(rest);
     }
 }
 
@@ -146,7 +173,7 @@ mod tests {
     #[test]
     fn commas_within_terms_do_not_split() {
         assert_eq!(
-            texts("cpu/event=1,umask=2/u, cycles ,,msr/tsc/,"),
+            texts(" cpu/event=1,umask=2/u, cycles ,msr/tsc/ "),
             ["cpu/event=1,umask=2/u", "cycles", "msr/tsc/"]
         );
         assert_eq!(
@@ -157,7 +184,7 @@ mod tests {
             texts("mem:0x10/8:rw,uprobe:/bin/a/b:main,cs"),
             ["mem:0x10/8:rw", "uprobe:/bin/a/b:main", "cs"]
         );
-        assert!(texts("").is_empty() && texts(" , ,").is_empty());
+        assert!(texts("").is_empty() && texts(" ").is_empty());
     }
 
     #[test]
@@ -180,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_and_slashes_that_do_not_close_are_errors() {
+    fn braces_slashes_and_commas_without_an_end_are_errors() {
         for list in [
             "{cycles",
             "{",
@@ -191,6 +218,15 @@ mod tests {
             "{cs}x",
             "cs{",
             "a/'/",
+            ",",
+            " , ,",
+            "cs,",
+            ",cs",
+            "cs,,faults",
+            "{cs,}",
+            "{,cs}",
+            "{cs},",
+            "{cs},,faults",
         ] {
             assert!(
                 matches!(split(list), Err(EventError::Syntax { .. })),

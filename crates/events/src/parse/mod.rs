@@ -63,7 +63,7 @@ impl<'a> EventParser<'a> {
         self
     }
 
-    /// Parses a comma-separated list of events. Skips empty parts.
+    /// Parses a comma-separated list of events. An empty text is an empty list.
     ///
     /// A part may mean several events: a pattern of tracepoints, or the name of several PMUs.
     ///
@@ -133,7 +133,7 @@ impl Event {
         EventParser::new().parse(text)
     }
 
-    /// Parses a comma-separated list of events. Skips empty parts.
+    /// Parses a comma-separated list of events. An empty text is an empty list.
     ///
     /// Probes on functions of programs require a [`Resolver`], see [`EventParser`].
     ///

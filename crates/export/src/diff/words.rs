@@ -7,7 +7,7 @@ use rprof_profile::compare::{
 
 use super::amount::{amount, change, interval, limit, noun, percent, points};
 use super::memory;
-use crate::amounts::{count, samples};
+use crate::amounts::{count, counted};
 use crate::clean::{clean, shorten};
 
 const NAME: usize = 60;
@@ -382,7 +382,11 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
         // Samples as the unit are not repeated.
         let samples = match diff.unit {
             WeightUnit::Samples => String::new(),
-            _ => format!(" in {} of {}", samples(summary.samples), clean(&diff.event)),
+            _ => format!(
+                " in {} of {}",
+                counted(summary.samples, "sample"),
+                clean(&diff.event)
+            ),
         };
         let unit = match diff.unit {
             WeightUnit::Samples => " samples",
@@ -542,7 +546,7 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
         )
     });
     let program = match diff.whole.runs_needed {
-        Some(runs) => format!("{runs} {} a side for the program", noun_of(runs)),
+        Some(runs) => format!("{} a side for the program", counted(runs as u64, "run")),
         None => "more than 1000 runs for the program".into(),
     };
     let functions = match parts.is_empty() {
@@ -566,13 +570,9 @@ fn functions_from(runs: usize, share: f64, is_first: bool) -> String {
     let percent = format!("{:.1} %", share * 100.0);
     match is_first {
         true => format!(
-            "{runs} {} a side for functions from {percent} of the program on",
-            noun_of(runs)
+            "{} a side for functions from {percent} of the program on",
+            counted(runs as u64, "run")
         ),
         false => format!("{runs} from {percent} on"),
     }
-}
-
-fn noun_of(runs: usize) -> &'static str {
-    if runs == 1 { "run" } else { "runs" }
 }

@@ -2,7 +2,7 @@
 
 use rprof_profile::Profile;
 
-use crate::amounts::{count, duration, samples};
+use crate::amounts::{count, counted, duration};
 use crate::names::CleanNames;
 use crate::rows::percent;
 
@@ -10,7 +10,7 @@ use crate::rows::percent;
 /// complete`. `about` is the middle part.
 pub(crate) fn facts(profile: &Profile, event: usize, about: &[String]) -> String {
     let summary = &profile.events[event];
-    let mut first = samples(summary.samples);
+    let mut first = counted(summary.samples, "sample");
     if !profile.is_folded {
         first.push_str(&format!(" of {}", CleanNames::new(profile).event(event)));
         if let Some((from, to)) = profile.time.filter(|(from, to)| to > from) {

@@ -10,7 +10,7 @@ use std::io::Write;
 
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
-use crate::amounts::{count, percent};
+use crate::amounts::{counted, percent};
 use crate::clean::clean;
 use crate::folded::{GraphForm, fold_graph};
 use crate::threads::ThreadMerging;
@@ -86,10 +86,8 @@ pub struct LeftOut {
 
 impl std::fmt::Display for LeftOut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (frames, are) = match self.frames {
-            1 => ("1 frame".to_owned(), "is"),
-            frames => (format!("{} frames", count(frames)), "are"),
-        };
+        let frames = counted(self.frames, "frame");
+        let are = if self.frames == 1 { "is" } else { "are" };
         let share = match self.share {
             share if share < 0.05 => "less than 0.1".to_owned(),
             share => format!("{share:.1}"),

@@ -12,7 +12,7 @@ use super::SvgOptions;
 use super::box_text::cut_name;
 use super::colors::{FrameColors, Rgb, color_of};
 use super::layout::{Layout, PlacedFrame};
-use crate::amounts::{bytes, count, duration, samples};
+use crate::amounts::{bytes, count, counted, duration};
 use crate::clean::clean;
 use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
@@ -212,11 +212,11 @@ impl Drawing<'_> {
 
     /// Writes the amount of a frame: ` (1.0 ms, 1 sample, 0.02%)`.
     fn amount(&self, frame: &PlacedFrame, out: &mut String) {
-        let of_samples = || samples(frame.samples);
+        let of_samples = || counted(frame.samples, "sample");
         let amount = match self.unit {
             "ns" => format!("{}, {}", duration(frame.weight), of_samples()),
             "bytes" => bytes(frame.weight),
-            "samples" => samples(frame.weight),
+            "samples" => counted(frame.weight, "sample"),
             unit => format!("{} {unit}, {}", count(frame.weight), of_samples()),
         };
         let _ = match frame.name {
@@ -238,8 +238,7 @@ impl Drawing<'_> {
     fn narrow(&self, frame: &PlacedFrame) -> String {
         let callees = match frame.narrow.frames {
             0 => return String::new(),
-            1 => "1 callee".to_owned(),
-            frames => format!("{} callees", count(frames)),
+            frames => counted(frames, "callee"),
         };
         let percent = 100.0 * frame.narrow.weight as f64 / self.layout.weight as f64;
         format!("; {callees} too narrow to be drawn: {percent:.2}%")

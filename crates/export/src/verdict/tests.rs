@@ -73,6 +73,17 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
         off(None, None),
         ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
     );
+    let stopped = CpuTime {
+        waiting: ms(2),
+        stopped: ms(1500),
+        ..time(799, 800, 2600, 3)
+    };
+    assert_eq!(
+        words(stopped),
+        [
+            "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU, 0.298 s asleep, 1.50 s stopped by a signal or a debugger"
+        ]
+    );
     // Two threads busy half of the time; a short run; a busy thread.
     for quiet in [
         time(990, 1000, 1000, 2),

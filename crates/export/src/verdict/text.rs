@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rprof_profile::memory::{Coverage, Requests};
+use rprof_profile::unit::counted;
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::{Language, LatencyTally, Reason, RecordingCount, Runtime};
 
@@ -52,11 +53,13 @@ impl Finding {
                 functions.join(" and ")
             ),
             Finding::Lost { lost, all } => format!(
-                "lost: {lost} of {all} records ({:.2}%): shares may be off",
+                "lost: {lost} of {} ({:.2}%): shares may be off",
+                counted(*all, "record"),
                 percent(*lost, *all)
             ),
             Finding::Throttled { times } => {
-                format!("throttled: {times} times the kernel paused sampling")
+                let times = counted(*times, "time");
+                format!("throttled: the kernel paused sampling {times}")
             }
             Finding::Unsampled {
                 sampled,
@@ -84,8 +87,12 @@ impl Finding {
                 let by = throttled.map_or_else(String::new, |time| {
                     format!(" (control group throttled for {} s)", seconds(time))
                 });
+                let stopped = match off_cpu.stopped {
+                    Duration::ZERO => String::new(),
+                    time => format!(", {} s stopped by a signal or a debugger", seconds(time)),
+                };
                 format!(
-                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep",
+                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep{stopped}",
                     seconds(off_cpu.waiting),
                     seconds(off_cpu.asleep)
                 )

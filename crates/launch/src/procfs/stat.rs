@@ -12,6 +12,8 @@ pub struct TaskStat {
     pub parent: u32,
     /// True for an exited task. Its process may continue with other threads.
     pub has_ended: bool,
+    /// True for a task that a signal or a debugger has stopped.
+    pub is_stopped: bool,
     /// CPU time of reaped children and their children, rounded down to clock ticks.
     pub waited_for: Duration,
     /// Start time since boot, rounded down to clock ticks.
@@ -38,6 +40,7 @@ impl TaskStat {
             comm,
             parent,
             has_ended: matches!(state, "Z" | "X" | "x"),
+            is_stopped: matches!(state, "T" | "t"),
             waited_for: ticks(user.saturating_add(system)),
             started: ticks(started),
         })
@@ -69,9 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_has_ended_is_told_by_its_state() {
-        let line = b"12 (S) Z 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n";
-        assert!(TaskStat::parse(line).unwrap().has_ended);
+    fn ended_and_stopped_tasks_follow_from_the_state() {
+        for (state, expected) in [
+            ("Z", (true, false)),
+            ("T", (false, true)),
+            ("t", (false, true)),
+            ("S", (false, false)),
+        ] {
+            let line = format!(
+                "12 (S) {state} 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n"
+            );
+            let stat = TaskStat::parse(line.as_bytes()).unwrap();
+            assert_eq!((stat.has_ended, stat.is_stopped), expected, "{state}");
+        }
     }
 
     #[test]

@@ -279,9 +279,17 @@ fn counting_words(arg: Arg) -> Arg {
     arg.help(help.replace("Record", "Count").replace("record", "count"))
 }
 
-/// Adds a hidden `--no-X` for each `--X` without a value. The last one wins.
+/// Adds a hidden `--no-X` for each `--X` without a value. The last one wins. A repeated `--X` has no
+/// further effect, as in perf (`-vv`).
 fn with_negations(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| {
+        let command = command.mut_args(|arg| match arg.get_action() {
+            ArgAction::SetTrue => {
+                let id = arg.get_id().clone();
+                arg.overrides_with(id)
+            }
+            _ => arg,
+        });
         let negations: Vec<Arg> = (command.get_arguments())
             .filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue))
             .filter_map(|arg| Some((arg.get_id().clone(), arg.get_long()?)))
@@ -402,6 +410,7 @@ mod tests {
         assert!(quiet("rprof record --quiet -- true"));
         assert!(!quiet("rprof record --quiet --no-quiet -- true"));
         assert!(quiet("rprof record --no-quiet --quiet -- true"));
+        assert!(quiet("rprof record -qq --quiet -- true"));
     }
 
     #[test]

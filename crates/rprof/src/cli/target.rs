@@ -35,6 +35,7 @@ pub(crate) struct TargetArgs {
         long = "cgroup",
         value_name = "CGROUP",
         value_delimiter = ',',
+        value_parser = clap::builder::NonEmptyStringValueParser::new(),
         conflicts_with = "user"
     )]
     pub(crate) cgroups: Vec<String>,

@@ -13,6 +13,7 @@ use rprof_annotate::{
 use rprof_export::CleanNames;
 use rprof_export::clean::brief;
 use rprof_image::BuildId;
+use rprof_profile::unit::inflected;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Keys, Language, Profile, SourceName};
 
@@ -258,7 +259,8 @@ impl Shown<'_> {
         let names = CleanNames::new(self.profile);
         let name = names.event(self.event).to_string();
         if !args.input.quiet {
-            writeln!(out, "# event {name}: {} samples", event.samples)?;
+            let samples = inflected(event.samples, "sample");
+            writeln!(out, "# event {name}: {} {samples}", event.samples)?;
             writeln!(out, "# {}", self.skid())?;
         }
         let options = TextOptions {

@@ -10,6 +10,7 @@ use rprof_export::CleanNames;
 use rprof_export::clean::{brief, clean};
 use rprof_export::html::AnnotatedFunction;
 use rprof_perfdata::PerfData;
+use rprof_profile::unit::counted_are;
 use rprof_profile::{Profile, WeighBy, is_kernel_address, merge};
 use serde_json::Value;
 
@@ -77,9 +78,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     let functions = hottest(&annotator, &profile, event, weight, most);
     if functions.len() < most && !quiet {
         say(format_args!(
-            "only {} functions are annotated: the others have no samples, or their code is not on \
-             this machine",
-            functions.len()
+            "only {} annotated: the others have no samples, or their code is not on this machine",
+            counted_are(functions.len() as u64, "function")
         ));
     }
     let clean_names = CleanNames::new(&profile);

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rprof_profile::unit::counted;
 
 use crate::Outcome;
 use crate::cli::{OutputArgs, RecordArgs};
@@ -49,7 +50,8 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let (first, last) = (names.path(1), names.path(runs));
     if !args.sampling.quiet {
         say(format_args!(
-            "saved {runs} runs in {} to {}",
+            "saved {} in {} to {}",
+            counted(runs.into(), "run"),
             first.display(),
             last.display()
         ));

@@ -7,6 +7,7 @@ use rprof_analysis::Options;
 use rprof_export::CleanNames;
 use rprof_export::clean::clean;
 use rprof_export::verdict::{self, Finding};
+use rprof_profile::unit::inflected;
 use rprof_profile::{Keys, Profile};
 use rprof_tui::terminal::{End, Inbox};
 use rprof_tui::{Effect, Source, Theme, terminal};
@@ -146,9 +147,10 @@ pub(crate) fn facts(profile: &Profile) -> Vec<String> {
     let sampled = (profile.events.iter().enumerate()).filter(|(_, event)| event.samples > 0);
     let events = sampled.map(|(index, event)| {
         format!(
-            "event {}: {} samples, {}, lost {}",
+            "event {}: {} {}, {}, lost {}",
             names.event(index),
             event.samples,
+            inflected(event.samples, "sample"),
             names.weight(index),
             event.lost
         )

@@ -222,6 +222,16 @@ fn nothing_left(given: &[Given], causes: &[String], paths: &[PathBuf]) -> String
     )
 }
 
+/// Explains a recording without samples by its events.
+fn nothing_sampled(profile: &Profile) -> String {
+    let events = profile.events.iter().map(|event| &*event.name);
+    remedies::of_rare_event(events).unwrap_or_else(|| {
+        "nothing was sampled; record for longer, at a higher rate (-F), or waits as well (`rprof \
+         record --off-cpu`)"
+            .to_owned()
+    })
+}
+
 fn nothing_recorded(profile: &Profile, paths: &[PathBuf]) -> String {
     let causes = findings(profile);
     let causes = causes.iter().map(remedies::of_finding);
@@ -229,8 +239,7 @@ fn nothing_recorded(profile: &Profile, paths: &[PathBuf]) -> String {
         .map(|cause| cause.trim_start_matches("warning: ").to_owned())
         .collect();
     let causes = match causes.is_empty() {
-        true => "nothing was sampled; record for longer, at a higher rate (-F), or waits as well (`rprof record --off-cpu`)"
-            .to_owned(),
+        true => nothing_sampled(profile),
         false => causes.join("; "),
     };
     format!("{} has no samples: {causes}", names(paths))

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::HumanCount;
 use rprof_export::clean::brief;
 use rprof_export::verdict::Finding;
 use rprof_preload::{FILE_NAME, LIBRARY, REGISTERS};
+use rprof_profile::unit::counted;
 use rprof_recorder::Allocated;
 use rprof_records::SampleType;
 use rprof_sampler::SessionBuilder;
@@ -230,7 +230,7 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
         lines.push(format!(
             "{} did not load the library of rprof (the first is {}): static programs, set-user-ID \
              programs and an empty environment ignore LD_PRELOAD; --memory records them",
-            programs(all.unloaded),
+            counted(all.unloaded, "program"),
             brief(program)
         ));
     }
@@ -238,24 +238,17 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
         lines.push(format!(
             "{} brought its own malloc (the first is {}), whose calls are not seen: build it with \
              the malloc of the system (Rust: without #[global_allocator]), or use --memory",
-            programs(all.own_malloc),
+            counted(all.own_malloc, "program"),
             brief(program)
         ));
     }
     if made.further_stacks > 0 {
         lines.push(format!(
-            "{} samples have no stack: there were too many distinct stacks",
-            HumanCount(made.further_stacks)
+            "{} without a stack: there were too many distinct stacks",
+            counted(made.further_stacks, "sample")
         ));
     }
     lines
-}
-
-fn programs(number: u64) -> String {
-    match number {
-        1 => "1 program".to_owned(),
-        n => format!("{} programs", HumanCount(n)),
-    }
 }
 
 #[cfg(test)]

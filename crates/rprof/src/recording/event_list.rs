@@ -9,7 +9,13 @@ use crate::wording::messages::{Failure, say};
 
 /// Parses all values of `-e` as one list, so that group numbers are unique.
 pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
-    Event::parse_with(&lists.join(","), &ProgramFunctions).map_err(|error| match error {
+    let text = lists.join(",");
+    if text.trim().is_empty() {
+        return Err(usage(
+            "-e has no event; `rprof list` shows all events".to_owned(),
+        ));
+    }
+    Event::parse_with(&text, &ProgramFunctions).map_err(|error| match error {
         // The syntax is right; the machine lacks tracefs.
         EventError::Tracefs { .. } => Failure::from(error),
         EventError::Unknown { .. } => {

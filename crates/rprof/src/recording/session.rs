@@ -322,7 +322,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
             }
             // /dev/null behaves like a file.
             Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
-            Stream { file, .. } => to.output = Output::Stream(file),
+            Stream { file, path } => to.output = Output::Stream { file, path },
             File(_) => {}
         }
         return Ok(to);
@@ -341,7 +341,10 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     check_standard_output()?;
     let stdout = std::io::stdout().as_fd().try_clone_to_owned();
     to.is_stdout = true;
-    to.output = Output::Stream(stdout.context("cannot use standard output")?.into());
+    to.output = Output::Stream {
+        file: stdout.context("cannot use standard output")?.into(),
+        path: "standard output".into(),
+    };
     Ok(to)
 }
 
@@ -357,7 +360,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
-    let is_stream = matches!(job.to.output, Output::Stream(_));
+    let is_stream = matches!(job.to.output, Output::Stream { .. });
     let is_stdout = job.to.is_stdout;
     let mut options = RecordOptions {
         unwind: job.unwinds,

@@ -9,6 +9,7 @@ use rprof_export::clean::brief;
 use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
+use rprof_profile::unit::{counted, counted_are, counted_were};
 use rprof_recorder::{
     InterpretedTally, Limit, LossAdvice, NotEmbedded, Notice, StackCause, StackTally,
     SuggestedRate, Summary, Throttling,
@@ -29,10 +30,7 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
 fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     let mut lines = Vec::new();
     let duration = summary.duration.as_secs_f64();
-    let samples = match summary.samples {
-        1 => "1 sample".to_owned(),
-        n => format!("{} samples", HumanCount(n)),
-    };
+    let samples = counted(summary.samples, "sample");
     let events = match (&summary.memory, &summary.allocations) {
         (Some(_), _) => "resident memory".to_owned(),
         (None, Some(_)) => "requested memory".to_owned(),
@@ -50,7 +48,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         )),
         [.., last] => lines.push(format!(
             "{samples} of {events} in {duration:.3} s; {} kept, the last is {} ({})",
-            files(summary.files.len()),
+            counted_are(summary.files.len() as u64, "file"),
             last.display(),
             BinaryBytes(summary.file_bytes)
         )),
@@ -99,13 +97,13 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         lines.push(limited(limit, times));
     }
     if summary.late > 0 {
-        let late = HumanCount(summary.late);
-        lines.push(format!("{late} records are out of order in the file"));
+        let late = counted_are(summary.late, "record");
+        lines.push(format!("{late} out of order in the file"));
     }
     if summary.damaged_bytes > 0 {
         lines.push(format!(
-            "skipped {} bytes of a ring buffer that are not valid records; please report this",
-            HumanCount(summary.damaged_bytes)
+            "skipped {} of a ring buffer without valid records; please report this",
+            counted(summary.damaged_bytes, "byte")
         ));
     }
     if !summary.left_running.is_empty() {
@@ -157,14 +155,8 @@ fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
 /// Explains an empty recording by the CPU time used, or by its events if they are no clocks.
 fn without_samples(time: Option<&CpuTime>, events: &[String]) -> String {
     let Some(time) = time else {
-        let is_clock = |event: &String| event.contains("clock") || event.contains("cycles");
-        return match events.first() {
-            Some(event) if !events.iter().any(is_clock) => format!(
-                "the event did not occur in the target, or too rarely: `rprof stat -e {}` counts it",
-                brief(event)
-            ),
-            _ => "the target did not run, or not for long enough".to_owned(),
-        };
+        return remedies::of_rare_event(events.iter().map(String::as_str))
+            .unwrap_or_else(|| "the target did not run, or not for long enough".to_owned());
     };
     let findings = on_cpu_time(time);
     if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))
@@ -184,6 +176,11 @@ fn without_samples(time: Option<&CpuTime>, events: &[String]) -> String {
         (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.waiting > off_cpu.asleep => format!(
             "the target waited {:.3} s for a CPU, and used {ran}",
             off_cpu.waiting.as_secs_f64()
+        ),
+        (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.stopped > off_cpu.asleep => format!(
+            "a signal or a debugger stopped the target for {:.3} s, and it used {ran}; `kill -CONT \
+             PID` lets it run",
+            off_cpu.stopped.as_secs_f64()
         ),
         (Some(share), Some(_)) if share > 0.9 => {
             format!("the target slept all the time, and used {ran}")
@@ -323,9 +320,10 @@ fn noticed(notice: &Notice) -> String {
                 n => format!(" (and {n} more)"),
             };
             format!(
-                "{}{and_more} is not embedded: too large ({bytes} bytes), and not reachable by its \
+                "{}{and_more} is not embedded: too large ({}), and not reachable by its \
                  path; its functions may have no names",
-                shown(path)
+                shown(path),
+                counted(*bytes, "byte")
             )
         }
         Notice::ImageGone { path, others } => {
@@ -340,8 +338,10 @@ fn noticed(notice: &Notice) -> String {
             )
         }
         Notice::TooManyImages { known, left_out } => format!(
-            "limit: samples lie in more than {known} programs and libraries; {left_out} more are \
-             not embedded if deleted"
+            "limit: samples lie in more than {known} programs and libraries; {} more {} not embedded \
+             if deleted",
+            left_out,
+            if *left_out == 1 { "is" } else { "are" }
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
@@ -356,76 +356,85 @@ fn noticed(notice: &Notice) -> String {
             format!("{} is not embedded: {why}", shown(path))
         }
         Notice::BadLines { path, lines } => {
-            let are = match lines {
-                1 => "1 invalid line was".to_owned(),
-                n => format!("{n} invalid lines were"),
-            };
-            format!("{}: {are} skipped", shown(path))
+            let lines = counted_were(*lines, "invalid line");
+            format!("{}: {lines} skipped", shown(path))
         }
         Notice::TooManyRuntimes { followed } => format!(
-            "limit: perf maps of only {followed} processes are embedded; more processes may \
-             generate code"
+            "limit: perf maps of only {} embedded; more processes may generate code",
+            counted_are(*followed as u64, "process")
         ),
         _ => "some files that reports need are not embedded".to_owned(),
     }
 }
 
 fn limited(limit: Limit, times: u64) -> String {
-    let n = HumanCount(times);
-    match limit {
+    let n = |noun| counted(times, noun);
+    let are = |noun| counted_are(times, noun);
+    let were = |noun| counted_were(times, noun);
+    let text = match limit {
         Limit::Flood => format!(
-            "limit: dropped {n} mapping and name records of processes that flood them: their code \
-             may have no names"
+            "dropped {} of processes that flood them: their code may have no names",
+            n("mapping or name record")
         ),
         Limit::Mappings => {
-            format!("limit: {n} mappings are not followed: their processes have too many")
+            format!("{} not followed: too many in one process", are("mapping"))
         }
-        Limit::Images => {
-            format!("limit: {n} mappings have no image: too many images were mapped at a time")
-        }
+        Limit::Images => format!(
+            "{} without an image: too many images were mapped at a time",
+            n("mapping")
+        ),
         Limit::LongUnwindInfo => {
-            format!("limit: unwind information of {n} images is too large")
+            format!("unwind information of {} too large", are("image"))
         }
-        Limit::SparseImage => format!("limit: {n} images are not read: they consist of holes"),
-        Limit::OpenFiles => {
-            format!("limit: {n} images were not opened: too many open files (`ulimit -n`)")
-        }
-        Limit::SilentImages => {
-            format!("limit: {n} images were deferred: opening others of the same user timed out")
-        }
-        Limit::UnwindTables => {
-            format!("limit: unwind information of {n} images was dropped to make room for others")
-        }
-        Limit::SlowStacks => format!("limit: {n} stacks are cut short: unwinding took too long"),
+        Limit::SparseImage => format!("{} not read: nothing but holes", are("image")),
+        Limit::OpenFiles => format!(
+            "{} not opened: too many open files (`ulimit -n`)",
+            were("image")
+        ),
+        Limit::SilentImages => format!(
+            "{} deferred: opening others of the same user timed out",
+            were("image")
+        ),
+        Limit::UnwindTables => format!(
+            "unwind information of {} dropped to make room for others",
+            were("image")
+        ),
+        Limit::SlowStacks => format!("{} cut short: unwinding took too long", were("stack")),
         Limit::Jitdumps => format!(
-            "limit: jitdumps grew faster than they may be read ({n} times): stacks in their code \
-             may be cut short"
+            "jitdumps grew too fast to be read ({}): stacks in their code may be cut short",
+            n("time")
         ),
         Limit::ProcessMemory => format!(
-            "limit: reading process memory timed out ({n} times): deep stacks may be cut short"
+            "reading process memory timed out ({}): deep stacks may be cut short",
+            n("time")
         ),
         Limit::JitdumpTime => format!(
-            "limit: reading jitdumps timed out ({n} times): stacks in their code may be cut short"
+            "reading jitdumps timed out ({}): stacks in their code may be cut short",
+            n("time")
         ),
-        Limit::TruncatedImages => {
-            format!("limit: {n} truncated stacks are counted without the name of their image")
-        }
-        Limit::BuildIds => {
-            format!("limit: {n} mappings have no build-id in the recording: too many files")
-        }
+        Limit::TruncatedImages => format!(
+            "{} counted without the name of the image",
+            were("truncated stack")
+        ),
+        Limit::BuildIds => format!(
+            "{} without a build-id in the recording: too many files",
+            n("mapping")
+        ),
         Limit::EmbeddingEvents => format!(
-            "limit: files of {n} mappings were not checked, as too many came: if deleted, their \
-             functions may have no names"
+            "files of {} not checked, as too many came: if deleted, their functions may have no \
+             names",
+            were("mapping")
         ),
         Limit::EmbeddingTime => {
-            "limit: some files were not embedded: reading them took too long".to_owned()
+            "some files were not embedded: reading them took too long".to_owned()
         }
         Limit::SilentFiles => format!(
-            "limit: {n} files were not embedded: reading them, or others of the same user, timed \
-             out"
+            "{} not embedded: reading timed out, here or for others of the same user",
+            were("file")
         ),
-        _ => format!("limit: an unknown limit was reached {n} times"),
-    }
+        _ => format!("an unknown limit was reached {}", n("time")),
+    };
+    format!("limit: {text}")
 }
 
 fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
@@ -435,7 +444,7 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             .collect();
         cpus.join(", ")
     };
-    let sum = |losses: &[(u32, u64)]| HumanCount(losses.iter().map(|(_, n)| n).sum());
+    let sum = |losses: &[(u32, u64)]| losses.iter().map(|(_, n)| n).sum();
     if summary.lost_samples() == 0 {
         lines.push("lost 0 samples".to_owned());
     }
@@ -455,22 +464,22 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             format!(". To lose fewer: {settings}")
         });
         lines.push(format!(
-            "lost {} samples ({}): {why}; shares may be off{advice}",
-            sum(&summary.lost),
+            "lost {} ({}): {why}; shares may be off{advice}",
+            counted(sum(&summary.lost), "sample"),
             by_cpu(&summary.lost)
         ));
     }
     if !summary.dropped.is_empty() {
         lines.push(format!(
-            "the processor itself dropped {} samples ({}); a lower -F or higher -c helps",
-            sum(&summary.dropped),
+            "the processor itself dropped {} ({}); a lower -F or higher -c helps",
+            counted(sum(&summary.dropped), "sample"),
             by_cpu(&summary.dropped)
         ));
     }
     if summary.lost_sideband > 0 {
         lines.push(format!(
-            "lost {} records of names and mappings: some frames will have no name",
-            HumanCount(summary.lost_sideband)
+            "lost {}: some frames will have no name",
+            counted(summary.lost_sideband, "name or mapping record")
         ));
     }
 }
@@ -521,17 +530,10 @@ fn throttled(throttling: &Throttling) -> String {
         None => "a lower -F or higher -c helps".to_owned(),
     };
     format!(
-        "throttled: {} times the kernel paused sampling of {}{limit}; {rate}",
-        HumanCount(throttling.times),
-        throttling.event
+        "throttled: the kernel paused sampling of {} {}{limit}; {rate}",
+        throttling.event,
+        counted(throttling.times, "time")
     )
-}
-
-fn files(n: usize) -> String {
-    match n {
-        1 => "1 file is".to_owned(),
-        n => format!("{n} files are"),
-    }
 }
 
 #[cfg(test)]

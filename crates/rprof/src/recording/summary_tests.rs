@@ -216,6 +216,7 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
                 tasks,
                 waiting: Some(ms(waiting)),
                 throttled,
+                stopped: None,
                 unrecorded_cpus: 0,
             }),
             ..plain()

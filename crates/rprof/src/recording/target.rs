@@ -6,6 +6,7 @@ use std::process::Command;
 use rprof_export::clean::brief;
 use rprof_launch::Target;
 use rprof_launch::procfs::Procfs;
+use rprof_profile::unit::counted_are;
 use rprof_sampler::SessionBuilder;
 
 use crate::cli::TargetArgs;
@@ -106,8 +107,7 @@ impl TargetArgs {
         }
         let what = match pids.len() {
             0 => return None,
-            1 => "1 child process that started earlier is".to_owned(),
-            n => format!("{n} child processes that started earlier are"),
+            n => counted_are(n as u64, "earlier child process"),
         };
         Some(format!(
             "{what} not recorded: {}; --with-children includes them",

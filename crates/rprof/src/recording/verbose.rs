@@ -2,6 +2,7 @@
 
 use indicatif::BinaryBytes;
 use rprof_export::clean::brief;
+use rprof_profile::unit::counted;
 use rprof_recorder::{Recording, Summary};
 use rprof_records::AttrFlags;
 
@@ -18,11 +19,11 @@ pub(crate) fn describe(recording: &Recording) {
             false => format!("every {}", attr.period_or_freq),
         };
         say(format_args!(
-            "event {}: type {}, config {:#x}, {rate}, opened {} times",
+            "event {}: type {}, config {:#x}, {rate}, opened {}",
             event.name,
             attr.kind.0,
             attr.config,
-            event.ids.len()
+            counted(event.ids.len() as u64, "time")
         ));
     }
     let cpus: Vec<_> = session.cpus().iter().map(ToString::to_string).collect();
@@ -38,7 +39,10 @@ pub(crate) fn describe(recording: &Recording) {
     }
     let attached = session.attached().len();
     if attached > 0 {
-        say(format_args!("attached to {attached} threads"));
+        say(format_args!(
+            "attached to {}",
+            counted(attached as u64, "thread")
+        ));
     }
 }
 
@@ -51,9 +55,9 @@ pub(crate) fn describe_end(summary: &Summary) {
     }
     if summary.rejected > 0 {
         say(format_args!(
-            "dropped {} samples: duplicates from a thread with an inherited event and one of its \
+            "dropped {}: duplicates from a thread with an inherited event and one of its \
              own, or samples of rprof itself",
-            summary.rejected
+            counted(summary.rejected, "sample")
         ));
     }
 }

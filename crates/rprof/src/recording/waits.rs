@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use indicatif::HumanCount;
 use rprof_analysis::{Options, WaitOptions};
 use rprof_launch::RunDelay;
+use rprof_profile::unit::counted;
 use rprof_profile::waits::reasons::RUNNING;
 use rprof_profile::waits::{WAITS, is_of_waits};
 use rprof_profile::{Profile, WallError, WeightUnit};
@@ -131,31 +131,19 @@ impl WaitArgs {
 }
 
 pub(crate) fn run_delay(delay: &RunDelay) -> String {
-    let who = match delay.threads {
-        1 => "1 thread that existed throughout".to_owned(),
-        n => format!("{} threads that existed throughout", HumanCount(n)),
-    };
+    let who = counted(delay.threads, "thread");
     format!(
-        "scheduler statistics: {who} waited {:.3} s for a CPU, including the time from wakeup to \
+        "scheduler statistics: {who} that existed throughout waited {:.3} s for a CPU, including the time from wakeup to \
          running",
         delay.time.as_secs_f64()
     )
 }
 
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
-    let samples = match waits {
-        1 => "1 sample".to_owned(),
-        n => format!("{} samples", HumanCount(n)),
-    };
+    let samples = counted(waits, "sample");
     let seconds = |ns: u64| format!("{:.3} s", Duration::from_nanos(ns).as_secs_f64());
-    let threads = match time.threads {
-        1 => "1 thread".to_owned(),
-        n => format!("{} threads", HumanCount(n)),
-    };
-    let waited = match time.waits {
-        1 => "1 wait".to_owned(),
-        n => format!("{} waits", HumanCount(n)),
-    };
+    let threads = counted(time.threads, "thread");
+    let waited = counted(time.waits, "wait");
     let total = time.total().as_secs_f64();
     let mut lines = vec![format!(
         "{samples} of {WAITS}, of {waited}; {total:.3} s of {threads}: {} on a CPU, {} blocked, {} waiting for a CPU",
@@ -164,10 +152,7 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -
         seconds(time.runnable)
     )];
     if time.windows > 0 {
-        let windows = match time.windows {
-            1 => "1 window".to_owned(),
-            n => format!("{} windows", HumanCount(n)),
-        };
+        let windows = counted(time.windows, "window");
         lines.push(format!(
             "context switches came too often to record all: times are estimates from {windows}, \
              extrapolated for the {} between them; --off-cpu-budget 100 records all, but slows the \
@@ -197,8 +182,8 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -
     }
     if time.lost_switches > 0 {
         lines.push(format!(
-            "lost {} context switches: {} of thread time is unknown. To lose fewer: {}--realtime 1",
-            HumanCount(time.lost_switches),
+            "lost {}: {} of thread time is unknown. To lose fewer: {}--realtime 1",
+            counted(time.lost_switches, "context switch"),
             seconds(time.unknown),
             ring.map_or(String::new(), |ring| format!("{ring} or "))
         ));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use rprof_export::clean::clean;
+use rprof_profile::unit::inflected;
 use rprof_recorder::Progress;
 
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -135,8 +136,9 @@ impl ProgressLine {
     pub(crate) fn show(&self, progress: &Progress) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!(
-                "{} samples, {} lost, {}",
+                "{} {}, {} lost, {}",
                 progress.samples,
+                inflected(progress.samples, "sample"),
                 progress.lost,
                 BinaryBytes(progress.bytes)
             ));

@@ -1,8 +1,9 @@
 //! Remedies that name rprof's flags. The libraries describe only the cause.
 
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 
+use rprof_export::clean::brief;
 use rprof_export::verdict::Finding;
 use rprof_output::OutputError;
 use rprof_perf_event::{AttrPart, Capability, OpenEventError, Remedy};
@@ -87,7 +88,13 @@ fn flag_of(part: AttrPart) -> Option<&'static str> {
 }
 
 pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
+    let is_full = |source: &Error| source.kind() == ErrorKind::StorageFull;
     match error {
+        OutputError::Create { source, .. } | OutputError::Write { source, .. }
+            if is_full(source) =>
+        {
+            Some(". Free space there, or choose another file with -o")
+        }
         OutputError::NoReader { .. } => Some(
             ". Start its reader first, or name a file with -o; `-o - | COMMAND` needs no named pipe",
         ),
@@ -157,6 +164,10 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         Finding::Waited {
             off_cpu: Some(off_cpu),
             ..
+        } if off_cpu.stopped > off_cpu.asleep.max(off_cpu.waiting) => "",
+        Finding::Waited {
+            off_cpu: Some(off_cpu),
+            ..
         } if off_cpu.waiting > off_cpu.asleep => "; other programs kept the CPUs busy",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         Finding::Idle { .. } => "; --no-fold-idle shows them separately",
@@ -203,6 +214,21 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         _ => return finding.to_string(),
     };
     format!("{}{remedy}", finding.statement())
+}
+
+/// Explains missing samples by events that are no clocks; `None` if one is a clock, which only an
+/// idle target lacks.
+pub(crate) fn of_rare_event<'e>(events: impl Iterator<Item = &'e str>) -> Option<String> {
+    let mut events = events
+        .filter(|event| !event.starts_with("dummy"))
+        .peekable();
+    let first = brief(events.peek()?);
+    let is_clock = |event: &str| event.contains("clock") || event.contains("cycles");
+    (!events.any(is_clock)).then(|| {
+        format!(
+            "the event did not occur in the target, or too rarely: `rprof stat -e {first}` counts it"
+        )
+    })
 }
 
 pub(crate) fn of_unreadable(error: &ReadError) -> String {

@@ -2,6 +2,7 @@
 
 use rprof_export::rows::percent;
 use rprof_profile::WeightUnit;
+use rprof_profile::unit::inflected;
 
 use crate::state::State;
 use crate::view::View;
@@ -104,7 +105,8 @@ pub(super) fn of_selection(state: &State) -> String {
                 true => String::new(),
                 false => format!(" of all: {}%", share(state.model.whole, state.model.all)),
             };
-            format!("{} samples{filtered}", state.model.samples)
+            let samples = inflected(state.model.samples, "sample");
+            format!("{} {samples}{filtered}", state.model.samples)
         }
     }
 }

@@ -7,6 +7,7 @@ mod rows;
 mod time;
 
 use ratatui::buffer::Buffer;
+use rprof_profile::unit::inflected;
 
 use crate::filters::command_line;
 use crate::state::{PromptKind, Sort, State};
@@ -57,7 +58,8 @@ fn title(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
     let mut words = vec![source.title.clone()];
     if let Some(event) = model.profile.events.get(model.event) {
         words.push(model.names().event(model.event).into_owned());
-        words.push(format!("{} samples", event.samples));
+        let samples = inflected(event.samples, "sample");
+        words.push(format!("{} {samples}", event.samples));
     }
     words.extend((!source.about.is_empty()).then(|| source.about.clone()));
     words.extend(state.is_paused.then(|| "[paused]".to_owned()));
@@ -133,11 +135,7 @@ fn status(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
         None => format!("/{text}"),
         Some(search) => {
             let share = figures::share(search.weight, state.model.whole);
-            let functions = if search.count == 1 {
-                "function"
-            } else {
-                "functions"
-            };
+            let functions = inflected(search.count as u64, "function");
             format!(
                 "/{text}   {} {functions}, {share}% of samples",
                 search.count

@@ -1,6 +1,7 @@
 //! Histogram of samples over time.
 
 use ratatui::buffer::Buffer;
+use rprof_profile::unit::inflected;
 
 use crate::filters::FilterKind;
 use crate::state::State;
@@ -88,7 +89,7 @@ pub(super) fn of_cursor(state: &State) -> String {
     let counts = histogram.counts.get(first..=last).unwrap_or_default();
     let count: u64 = counts.iter().sum();
     let since = |time: u64| (time - histogram.first) as f64 / 1e9;
-    let samples = if count == 1 { "sample" } else { "samples" };
+    let samples = inflected(count, "sample");
     format!(
         "{:.3} to {:.3} s: {count} {samples}",
         since(from),

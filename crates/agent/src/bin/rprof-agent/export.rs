@@ -10,6 +10,7 @@ use rprof_fleet_table::rows::Identity;
 use rprof_fleet_table::{ProfileOrigin, folder, of_profile};
 use rprof_output::PrivateCache;
 use rprof_perfdata::{Feature, PerfData};
+use rprof_profile::unit::counted;
 use rprof_profile::{Profile, Thread};
 use rprof_symbols::Symbolizer;
 
@@ -48,7 +49,8 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<u8> {
             existing => format!("; {existing} existed already"),
         };
         let folder = args.output.display();
-        say(format_args!("wrote {new} files below {folder}{existing}"));
+        let new = counted(new as u64, "file");
+        say(format_args!("wrote {new} below {folder}{existing}"));
     }
     Ok(0)
 }

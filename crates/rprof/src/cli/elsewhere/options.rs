@@ -161,8 +161,30 @@ pub(in crate::cli) fn answer(error: &Error, arguments: &[OsString]) -> Option<St
             let theirs = theirs.split('=').next().unwrap_or_default();
             instead_of(theirs, command, arguments)
         }
+        (ErrorKind::InvalidValue, Some(ContextValue::String(option))) => {
+            file_with_dash(option, error, &arguments[2..])
+        }
         _ => None,
     }
+}
+
+/// Returns the answer for the name of a file that begins with a dash; `None` for other values.
+fn file_with_dash(option: &str, error: &Error, arguments: &[OsString]) -> Option<String> {
+    let is_missing = matches!(
+        error.get(ContextKind::InvalidValue),
+        Some(ContextValue::String(value)) if value.is_empty()
+    );
+    let long = option.strip_suffix(" <FILE>").filter(|_| is_missing)?;
+    let letter = match long {
+        "--output" => "-o",
+        "--input" => "-i",
+        _ => long,
+    };
+    let at = (arguments.iter()).position(|word| *word == long || *word == letter)?;
+    let name = brief(arguments.get(at + 1)?.to_str()?);
+    Some(format!(
+        "{long} needs a file: write one whose name begins with a dash as `{letter} ./{name}`"
+    ))
 }
 
 fn instead_of(theirs: &str, command: &str, arguments: &[OsString]) -> Option<String> {
@@ -277,7 +299,16 @@ mod tests {
             let told = answer(&error, &words).unwrap_or_default();
             assert!(told.contains(ours), "{line}: {told}");
         }
-        for line in ["rprof report --nonsense", "rprof report --sort x"] {
+        for line in ["rprof record -o -x.data -- true", "rprof report -i -x.data"] {
+            let (error, words) = error(line);
+            let told = answer(&error, &words).unwrap_or_default();
+            assert!(told.contains("./-x.data"), "{line}: {told}");
+        }
+        for line in [
+            "rprof report --nonsense",
+            "rprof report --sort x",
+            "rprof report --sort",
+        ] {
             let (error, words) = error(line);
             assert_eq!(answer(&error, &words), None, "{line}");
         }

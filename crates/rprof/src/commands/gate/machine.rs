@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context;
+use rprof_profile::unit::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::terminal::output::write_to;
@@ -83,7 +84,11 @@ impl Machine {
     pub(super) fn name(&self) -> String {
         let text = format!(
             "{}-{}cpus-{}-{}-{}",
-            self.cpu, self.cpus, self.governor, self.virtualization, self.kernel
+            self.cpu,
+            counted(self.cpus as u64, "CPU"),
+            self.governor,
+            self.virtualization,
+            self.kernel
         );
         let mut name = String::new();
         for c in text.chars() {
@@ -98,8 +103,12 @@ impl Machine {
 
     pub(super) fn describe(&self) -> String {
         format!(
-            "{}, {} CPUs, governor {}, virtualization {}, kernel {}",
-            self.cpu, self.cpus, self.governor, self.virtualization, self.kernel
+            "{}, {}, governor {}, virtualization {}, kernel {}",
+            self.cpu,
+            counted(self.cpus as u64, "CPU"),
+            self.governor,
+            self.virtualization,
+            self.kernel
         )
     }
 }

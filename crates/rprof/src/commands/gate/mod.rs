@@ -17,6 +17,7 @@ mod runs;
 use std::path::Path;
 
 use rprof_profile::compare::Design;
+use rprof_profile::unit::{counted, counted_are};
 
 use crate::Outcome;
 use crate::cli::GateArgs;
@@ -95,19 +96,21 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
 /// Prints where the runs are. Without a base, a strict gate is inconclusive.
 fn kept(args: &GateArgs, folder: &Path, lacked_base: bool) -> u8 {
     let runs = args.runs;
+    let are = counted_are(runs.into(), "run");
     let folder = folder.display();
     match (&args.baseline_dir, lacked_base) {
         (Some(all), true) => say(format_args!(
-            "no verdict: {} had no base for this machine. These {runs} runs are the base now \
+            "no verdict: {} had no base for this machine. {are} the base now \
              ({folder})",
             all.display()
         )),
         (Some(_), false) => say(format_args!(
-            "these {runs} runs are now the base for this machine ({folder})"
+            "{are} now the base for this machine ({folder})"
         )),
         (None, _) => say(format_args!(
-            "saved {runs} runs in {folder}; compare others with `rprof gate --base {folder} -- \
-             COMMAND`"
+            "saved {} in {folder}; compare others with `rprof gate --base {folder} -- \
+             COMMAND`",
+            counted(runs.into(), "run")
         )),
     }
     match lacked_base && args.judging.strict {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::BinaryBytes;
 use rprof_export::clean::clean;
+use rprof_profile::unit::counted;
 
 use super::source::Source;
 use super::{Pusher, words};
@@ -29,7 +30,7 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
         out,
         "{}: {}",
         clean(&path),
-        words::samples(parts.all_samples())
+        counted(parts.all_samples(), "sample")
     )?;
     if let Some((first, last)) = source.profile.wall_time {
         let took = Duration::from_nanos(last.saturating_sub(first));
@@ -44,7 +45,7 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
     while let Some(part) = parts.next_part()? {
         if part.is_too_large {
             let size = BinaryBytes(part.bytes);
-            let lost = words::samples(part.samples);
+            let lost = counted(part.samples, "sample");
             writeln!(
                 out,
                 "  not sent: {lost} in a stack of {size}, too large for the server"
@@ -62,15 +63,15 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
         writeln!(
             out,
             "  request {count}: {} in {}, {} compressed, {} before",
-            words::samples(part.samples),
-            words::stacks(part.rows.len() as u64),
+            counted(part.samples, "sample"),
+            counted(part.rows.len() as u64, "stack"),
             BinaryBytes(part.profile.len() as u64),
             BinaryBytes(part.bytes),
         )?;
     }
     if cut > 0 {
-        writeln!(out, "  {} without outer frames", words::stacks(cut))?;
+        writeln!(out, "  {} without outer frames", counted(cut, "stack"))?;
     }
-    writeln!(out, "  {}", words::requests(count))?;
+    writeln!(out, "  {}", counted(count, "request"))?;
     Ok(())
 }

@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rprof_profile::unit::counted;
 use rprof_push::follow::{Journal, finished, folder_of};
 use rprof_push::{Delivery, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::Pusher;
 use super::source::Source;
-use super::{Pusher, words};
 use crate::Outcome;
 use crate::terminal::progress::WorkLine;
 use crate::wording::messages::{Failure, say};
@@ -42,7 +43,7 @@ pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     };
     follower.look()?;
     if !pusher.args.input.quiet {
-        let count = words::files(follower.waiting.len() as u64);
+        let count = counted(follower.waiting.len() as u64, "file");
         say(format_args!(
             "following {}: {count} to send; Ctrl-C stops",
             recording.display()
@@ -183,7 +184,7 @@ impl Follower<'_> {
                 self.sums.requests += report.requests;
                 self.sums.refused += report.lost;
                 for (why, count) in &report.losses {
-                    let (path, lost) = (path.display(), words::samples(*count));
+                    let (path, lost) = (path.display(), counted(*count, "sample"));
                     say(format_args!("{path}: {lost} lost: {why}"));
                 }
                 return Ok(true);
@@ -234,14 +235,14 @@ impl Follower<'_> {
         say(format_args!(
             "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} unreadable; {} left for the \
              next run",
-            words::files(sums.files),
-            words::samples(sums.samples),
-            words::requests(sums.requests),
-            words::tries(sums.retries),
-            words::samples(sums.refused),
-            words::files(sums.removed),
+            counted(sums.files, "file"),
+            counted(sums.samples, "sample"),
+            counted(sums.requests, "request"),
+            counted(sums.retries, "retry"),
+            counted(sums.refused, "sample"),
+            counted(sums.removed, "file"),
             sums.unreadable,
-            words::files(self.waiting.len() as u64),
+            counted(self.waiting.len() as u64, "file"),
         ));
         lost
     }

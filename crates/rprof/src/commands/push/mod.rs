@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use rprof_export::ExportOptions;
+use rprof_profile::unit::counted;
 use rprof_push::{
     ClientOptions, Delivery, DeliveryProgress, DeliveryReport, Parts, Policy, PushClient,
     PushError, SenderCredentials, ServerLimits,
@@ -132,7 +133,7 @@ impl<'a> Pusher<'a> {
             DeliveryProgress::Sent(requests) => line.say(&format!(
                 "sending {}: {} accepted",
                 path.display(),
-                words::requests(requests)
+                counted(requests, "request")
             )),
             DeliveryProgress::Waiting(why, wait) => {
                 let wait = words::seconds(wait);

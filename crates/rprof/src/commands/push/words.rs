@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::BinaryBytes;
+use rprof_profile::unit::counted;
 use rprof_push::DeliveryReport;
 
 use super::Pusher;
@@ -25,12 +26,12 @@ impl Totals {
         if !quiet && (report.requests > 0 || report.lost == 0 && report.unsent.is_none()) {
             let again = match report.retries {
                 0 => String::new(),
-                more => format!(", after {}", tries(more)),
+                more => format!(", after {}", counted(more, "retry")),
             };
             say(format_args!(
                 "sent {path}: {} in {}, {}{again}",
-                samples(report.samples),
-                requests(report.requests),
+                counted(report.samples, "sample"),
+                counted(report.requests, "request"),
                 BinaryBytes(report.bytes),
             ));
         }
@@ -38,21 +39,24 @@ impl Totals {
             let most = pusher.limits.depth.unwrap_or(usize::MAX);
             say(format_args!(
                 "{} sent without outer frames: the server accepts {most} frames",
-                stacks(report.cut)
+                counted(report.cut, "stack")
             ));
         }
         for remark in report.remarks.iter().filter(|_| !quiet) {
             say(format_args!("the server says: {remark}"));
         }
         for (why, count) in &report.losses {
-            say(format_args!("{path}: {} lost: {why}", samples(*count)));
+            say(format_args!(
+                "{path}: {} lost: {why}",
+                counted(*count, "sample")
+            ));
             self.why.get_or_insert_with(|| why.clone());
         }
         if let Some(unsent) = &report.unsent {
             self.unsent += unsent.samples;
             say(format_args!(
                 "{path}: {} not sent: {}",
-                samples(unsent.samples),
+                counted(unsent.samples, "sample"),
                 unsent.why
             ));
             self.why.get_or_insert_with(|| unsent.why.clone());
@@ -65,50 +69,15 @@ impl Totals {
         };
         let mut parts = Vec::new();
         if self.lost > 0 {
-            parts.push(format!("{} lost", samples(self.lost)));
+            parts.push(format!("{} lost", counted(self.lost, "sample")));
         }
         if self.unsent > 0 {
-            parts.push(format!("{} not sent", samples(self.unsent)));
+            parts.push(format!("{} not sent", counted(self.unsent, "sample")));
         }
         Err(Failure::from(anyhow::anyhow!(
             "the push is incomplete, {}: {why}",
             parts.join(" and ")
         )))
-    }
-}
-
-pub(super) fn samples(count: u64) -> String {
-    match count {
-        1 => "1 sample".to_owned(),
-        count => format!("{} samples", HumanCount(count)),
-    }
-}
-
-pub(super) fn stacks(count: u64) -> String {
-    match count {
-        1 => "1 stack".to_owned(),
-        count => format!("{} stacks", HumanCount(count)),
-    }
-}
-
-pub(super) fn files(count: u64) -> String {
-    match count {
-        1 => "1 file".to_owned(),
-        count => format!("{} files", HumanCount(count)),
-    }
-}
-
-pub(super) fn tries(count: u64) -> String {
-    match count {
-        1 => "1 retry".to_owned(),
-        count => format!("{} retries", HumanCount(count)),
-    }
-}
-
-pub(super) fn requests(count: u64) -> String {
-    match count {
-        1 => "1 request".to_owned(),
-        count => format!("{} requests", HumanCount(count)),
     }
 }
 

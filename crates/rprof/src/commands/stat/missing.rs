@@ -3,6 +3,7 @@
 use rprof_counting::{EventState, Part, Per};
 use rprof_perf_event::errno::is_refusal;
 use rprof_perf_event::{Capability, ErrnoText, OpenEventError, Remedy};
+use rprof_profile::unit::counted;
 
 use super::job::Job;
 use super::reasons::reason;
@@ -19,9 +20,10 @@ pub(super) fn explain(job: &Job, measured: &Measured) {
             let runs = side.left_out.len();
             let name = command_text(&side.command);
             say(format_args!(
-                "{runs} of {} runs of `{name}` failed ({}) and are not counted",
-                runs + side.runs.len(),
-                ended(*first)
+                "{runs} of {} of `{name}` failed ({}) and {} not counted",
+                counted((runs + side.runs.len()) as u64, "run"),
+                ended(*first),
+                if runs == 1 { "is" } else { "are" }
             ));
         }
     }
