@@ -301,6 +301,48 @@ fn a_mistyped_event_gets_a_suggestion() {
     }
 }
 
+/// perf refuses most of them as well.
+#[test]
+fn empty_parts_of_lists_are_errors() {
+    let here = Here::new();
+    for (options, said) in [
+        ("record -e ,", "an event is missing beside a comma"),
+        ("record -e page-faults,", "an event is missing beside a comma"),
+        ("record -e {cs,,faults}", "an event is missing beside a comma"),
+        ("stat -e cs,,faults", "an event is missing beside a comma"),
+        ("record -G ,", "a value is required for '--cgroup <CGROUP>'"),
+    ] {
+        here.rprof(options)
+            .words("-- touch ran")
+            .exits(2)
+            .says(said);
+    }
+    here.rprof("record -e")
+        .arg("")
+        .words("-- touch ran")
+        .exits(2)
+        .says("-e has no event");
+    here.rprof("script -F ,").exits(2).says("no field is given");
+    assert!(!here.path("ran").exists());
+}
+
+#[test]
+fn names_that_look_like_options_or_sizes_are_explained() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.rprof("record -o -x.data -- true")
+        .exits(2)
+        .says("`-o ./-x.data`");
+    here.rprof("report --memory 512M")
+        .exits(1)
+        .says("`--memory-limit 512M`");
+    here.rprof("record -o /dev/full -e cpu-clock -- true")
+        .exits(1)
+        .says("cannot write /dev/full: No space left");
+    // Two -v are one, as in perf.
+    here.rprof("record -vv -e cpu-clock -- true").ok();
+}
+
 /// Refused before a command that may take an hour starts.
 #[test]
 fn contradicting_options_are_refused_before_the_command_runs() {

@@ -64,6 +64,21 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
 }
 
 #[test]
+fn a_stopped_process_was_not_asleep() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    let script = "\"$0\" 0.2; sh -c 'kill -STOP $$' & sleep 1.2; kill -CONT $!; wait";
+    let (run, _) = record(&here, "-F 999", script);
+    run.says(" s stopped by a signal or a debugger");
+    let report = Report::parse(here.rprof("report --format json").ok());
+    let time = &report.quality["cpu_time"];
+    let [stopped, wall] = ["stopped", "wall"].map(|name| time[name].as_f64().unwrap_or_default());
+    // A change of the state is seen half a second late at most.
+    assert!((0.6e9..wall).contains(&stopped), "{time:#}\n{run}");
+    here.rprof("explain").ok().prints("had stopped the program");
+}
+
+#[test]
 fn many_short_processes_are_told_of_with_what_helps() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();

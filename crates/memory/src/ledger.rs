@@ -7,12 +7,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::kinds::{KindId, Kinds};
 use crate::look::{Look, Region};
 use crate::pages::{CHUNK, Pages, Slot};
-use crate::process::{Mappings, Process};
+use crate::process::{Mapping, Mappings, Process};
 use crate::windows;
 use crate::{Owner, StackId};
 
 /// Maximum number of pages of a huge page: 1 GiB with pages of 4 KiB.
 const MAX_HUGE: u64 = 1 << 18;
+
+/// Bytes of a file that one fault makes resident: the default of `fault_around_bytes`.
+const FAULT_AROUND: u64 = 64 << 10;
+
+/// Maximum number of faults on read-only files between two looks.
+const MAX_AROUND: usize = 1 << 16;
 
 /// Pages of one process, owner and kind of mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,9 +96,28 @@ impl Ledger {
     /// Adds a mapping, by its name in an MMAP2 record. Its pages keep their owners: the kernel
     /// reports a mapping again when it grows or changes its protection.
     pub fn map(&mut self, pid: i32, addresses: Range<u64>, name: &[u8]) {
+        self.add_mapping(pid, addresses, name, false);
+    }
+
+    /// Adds a mapping of a file that the process cannot write to, as [`map`](Self::map) does.
+    pub fn map_read_only_file(&mut self, pid: i32, addresses: Range<u64>, name: &[u8]) {
+        self.add_mapping(pid, addresses, name, true);
+    }
+
+    fn add_mapping(
+        &mut self,
+        pid: i32,
+        addresses: Range<u64>,
+        name: &[u8],
+        is_read_only_file: bool,
+    ) {
         let kind = self.kinds.intern(name);
         let process = self.processes.entry(pid).or_default();
-        process.mappings.map(addresses, kind);
+        let mapping = Mapping {
+            kind,
+            is_read_only_file,
+        };
+        process.mappings.map(addresses, mapping);
     }
 
     /// Adds a page fault.
@@ -101,7 +126,11 @@ impl Ledger {
         let kind = process.mappings.at(address, self.stack);
         let kind = kind.unwrap_or_else(|| self.kinds.intern(b""));
         let slot = self.slots.intern(Owner::Fault(stack), kind);
-        let before = process.pages.set(address / self.page_bytes, slot);
+        let page = address / self.page_bytes;
+        let before = process.pages.set(page, slot);
+        if process.around.len() < MAX_AROUND && process.mappings.read_only_file(address).is_some() {
+            process.around.push((page, slot));
+        }
         // The program freed the page and touched it again, or copied it: it is resident once more.
         process.touch(None, slot);
         if before == Some(slot) {
@@ -134,9 +163,34 @@ impl Ledger {
         }
     }
 
+    /// Adds the neighbours of the faults on read-only files since the last look at a process. The
+    /// kernel makes them resident if they are in memory already, so this is an estimate.
+    pub fn add_neighbours(&mut self, pid: i32) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let window = (FAULT_AROUND / self.page_bytes).max(1);
+        for (page, slot) in std::mem::take(&mut process.around) {
+            let Some(file) = process.mappings.read_only_file(page * self.page_bytes) else {
+                continue;
+            };
+            let first = page - page % window;
+            let last = (file.end / self.page_bytes).min(first + window);
+            for neighbour in first.max(file.start / self.page_bytes)..last {
+                let owner = process.pages.chunk(neighbour);
+                if owner.and_then(|chunk| chunk.get(neighbour)).is_none() {
+                    process.pages.set(neighbour, slot);
+                    process.touch(None, slot);
+                    process.own(slot);
+                }
+            }
+        }
+    }
+
     /// Removes pages that the process gave back. The range is one of page numbers.
     pub fn release(&mut self, pid: i32, pages: Range<u64>) {
         if let Some(process) = self.processes.get_mut(&pid) {
+            process.around.retain(|(page, _)| !pages.contains(page));
             for (_, slot) in process.pages.take(pages) {
                 process.disown(slot);
             }
@@ -193,6 +247,7 @@ impl Ledger {
         let old = std::mem::take(&mut process.pages);
         process.disown_all();
         process.mappings = Mappings::default();
+        process.around.clear();
         let mut unowned = Vec::new();
         let slots = (0..).zip(&self.slots.all);
         let without_fault: FxHashSet<Slot> = slots
@@ -201,7 +256,11 @@ impl Ledger {
             .collect();
         for region in &look.regions {
             let kind = self.kinds.intern(&region.name);
-            process.mappings.map(region.addresses.clone(), kind);
+            let mapping = Mapping {
+                kind,
+                is_read_only_file: region.is_read_only_file,
+            };
+            process.mappings.map(region.addresses.clone(), mapping);
             unowned.clear();
             self.keep_owners(
                 (region, kind),

@@ -39,6 +39,8 @@ pub struct Region {
     /// Size of an aligned group of pages, of which one fault may make several resident: in files and
     /// with huge pages. 1 if each page has a fault of its own.
     pub window: u64,
+    /// True for a file that the process cannot write to.
+    pub is_read_only_file: bool,
 }
 
 impl Region {
@@ -49,6 +51,7 @@ impl Region {
             name: name.to_vec(),
             present: Some(Vec::new()),
             window: 1,
+            is_read_only_file: false,
         }
     }
 

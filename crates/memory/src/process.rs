@@ -20,6 +20,8 @@ pub(crate) struct Process {
     /// Number of pages that ever became resident, by owner.
     pub(crate) touched: FxHashMap<Slot, u64>,
     pub(crate) mappings: Mappings,
+    /// Faults on read-only files since the last look, with the page number.
+    pub(crate) around: Vec<(u64, Slot)>,
 }
 
 impl Process {
@@ -56,13 +58,21 @@ impl Process {
     }
 }
 
-/// Kinds of the mappings of a process, by address. No record reports an unmapped range, so it keeps
-/// its kind until the next look.
+/// Properties of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) kind: KindId,
+    /// True for a file that the process cannot write to: a fault makes its neighbours resident.
+    pub(crate) is_read_only_file: bool,
+}
+
+/// Mappings of a process, by address. No record reports an unmapped range, so it keeps its kind
+/// until the next look.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mappings(BTreeMap<u64, (u64, KindId)>);
+pub(crate) struct Mappings(BTreeMap<u64, (u64, Mapping)>);
 
 impl Mappings {
-    pub(crate) fn map(&mut self, range: Range<u64>, kind: KindId) {
+    pub(crate) fn map(&mut self, range: Range<u64>, mapping: Mapping) {
         if range.is_empty() {
             return;
         }
@@ -76,7 +86,7 @@ impl Mappings {
                 self.0.insert(range.end, (end, before));
             }
         }
-        let covered: Vec<(u64, (u64, KindId))> = (self.0.range(range.clone()))
+        let covered: Vec<(u64, (u64, Mapping))> = (self.0.range(range.clone()))
             .map(|(start, mapping)| (*start, *mapping))
             .collect();
         for (start, (end, before)) in covered {
@@ -85,20 +95,26 @@ impl Mappings {
                 self.0.insert(range.end, (end, before));
             }
         }
-        self.0.insert(range.start, (range.end, kind));
+        self.0.insert(range.start, (range.end, mapping));
+    }
+
+    /// Returns the addresses of the read-only file at an address; `None` for other mappings.
+    pub(crate) fn read_only_file(&self, address: u64) -> Option<Range<u64>> {
+        let (start, (end, mapping)) = self.0.range(..=address).next_back()?;
+        (mapping.is_read_only_file && address < *end).then(|| *start..*end)
     }
 
     /// Returns the kind of the mapping at an address. A stack grows down without a record, so
     /// addresses close below `stack` belong to it.
     pub(crate) fn at(&self, address: u64, stack: KindId) -> Option<KindId> {
         let before = self.0.range(..=address).next_back();
-        if let Some((_, (end, kind))) = before
+        if let Some((_, (end, mapping))) = before
             && address < *end
         {
-            return Some(*kind);
+            return Some(mapping.kind);
         }
-        let (start, (_, kind)) = self.0.range(address..).next()?;
-        (*kind == stack && start - address <= STACK_GROWTH).then_some(stack)
+        let (start, (_, mapping)) = self.0.range(address..).next()?;
+        (mapping.kind == stack && start - address <= STACK_GROWTH).then_some(stack)
     }
 }
 
@@ -109,13 +125,22 @@ mod tests {
     #[test]
     fn a_new_mapping_replaces_the_overlapping_parts_of_others() {
         let [a, b, c, stack] = [0, 1, 2, 3].map(KindId);
-        let mut mappings = Mappings::default();
-        mappings.map(0x1000..0x9000, a);
-        mappings.map(0x3000..0x4000, b);
-        mappings.map(0x8000..0xa000, c);
-        mappings.map(0x3800..0x3800, c);
-        mappings.map(0x7000_0000..0x7001_0000, stack);
-        let at = |address| mappings.at(address, stack);
+        let mut all = Mappings::default();
+        let mut map = |range, kind| {
+            let mapping = Mapping {
+                kind,
+                is_read_only_file: kind == b,
+            };
+            all.map(range, mapping);
+        };
+        map(0x1000..0x9000, a);
+        map(0x3000..0x4000, b);
+        map(0x8000..0xa000, c);
+        map(0x3800..0x3800, c);
+        map(0x7000_0000..0x7001_0000, stack);
+        let at = |address| all.at(address, stack);
+        assert_eq!(all.read_only_file(0x3fff), Some(0x3000..0x4000));
+        assert_eq!(all.read_only_file(0x4000), None);
         assert_eq!(at(0xfff), None);
         assert_eq!([at(0x1000), at(0x2fff)], [Some(a); 2]);
         assert_eq!([at(0x3000), at(0x3fff)], [Some(b); 2]);

@@ -104,6 +104,42 @@ fn pages_without_a_fault_take_their_window_and_others_have_no_owner() {
 }
 
 #[test]
+fn faults_on_read_only_files_after_the_last_look_have_neighbours() {
+    let mut ledger = ledger();
+    ledger.map_read_only_file(7, 8 * PAGE..40 * PAGE, b"/lib/a.so");
+    ledger.map(7, 40 * PAGE..80 * PAGE, b"/lib/a.so");
+    ledger.fault(7, 10 * PAGE, StackId(1));
+    let seen = Region {
+        is_read_only_file: true,
+        ..region(8..40, "/lib/a.so").with_present(vec![10..12])
+    };
+    let writable = region(40..80, "/lib/a.so");
+    ledger.look(&look(7, vec![seen, writable]), Owner::Unseen);
+    // The mapping begins and ends within a window; written files have no neighbours.
+    for page in [9, 36, 50] {
+        ledger.fault(7, page * PAGE, StackId(2));
+    }
+    assert_eq!(ledger.resident(), 5);
+    ledger.add_neighbours(7);
+    // Pages 8 to 15, and 32 to 39.
+    assert_eq!(
+        text(&ledger, &ledger.live()),
+        [
+            "7 1 /lib/a.so 1",
+            "7 2 /lib/a.so 15",
+            "7 Unseen /lib/a.so 1"
+        ]
+    );
+    ledger.add_neighbours(7);
+    assert_eq!(ledger.resident(), 17);
+    // A file that was unmapped has none.
+    ledger.fault(7, 20 * PAGE, StackId(3));
+    ledger.release(7, 8..40);
+    ledger.add_neighbours(7);
+    assert_eq!(ledger.resident(), 1);
+}
+
+#[test]
 fn a_child_inherits_owners_and_its_copies_take_over() {
     let mut ledger = ledger();
     for page in 0..10 {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rprof_memory::StackId;
-use rprof_records::ProcessEvent;
+use rprof_records::{Mapped, ProcessEvent};
 
 /// An event, which may wait until an earlier look is complete.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ pub(crate) enum Change {
         pid: i32,
         range: Range<u64>,
         name: Box<[u8]>,
+        is_read_only_file: bool,
     },
     /// A thread was created or found; `parent` is the process that created it.
     Started {
@@ -66,6 +67,15 @@ pub(crate) enum Change {
     },
 }
 
+/// Returns true if a process may write to a mapping, or if that is unknown.
+fn is_writable(mapped: &Mapped<'_>) -> bool {
+    /// `PROT_WRITE` of asm-generic/mman-common.h.
+    const WRITE: u32 = 2;
+    mapped
+        .prot_and_flags
+        .is_none_or(|(protection, _)| protection & WRITE != 0)
+}
+
 impl Change {
     /// Returns the change that a process event means for memory; `None` for others.
     pub(crate) fn of(event: &ProcessEvent<'_>) -> Option<Change> {
@@ -74,6 +84,7 @@ impl Change {
                 pid: mapped.pid,
                 range: mapped.start..mapped.end(),
                 name: mapped.path.as_ref().into(),
+                is_read_only_file: mapped.path.starts_with(b"/") && !is_writable(mapped),
             },
             ProcessEvent::Forked {
                 pid,

@@ -438,7 +438,15 @@ impl Memory {
                     *last = first..first + pages;
                 }
             }
-            Change::Mapped { pid, range, name } => self.ledger.map(pid, range, &name),
+            Change::Mapped {
+                pid,
+                range,
+                name,
+                is_read_only_file,
+            } => match is_read_only_file {
+                true => self.ledger.map_read_only_file(pid, range, &name),
+                false => self.ledger.map(pid, range, &name),
+            },
             Change::Started { pid, tid, parent } => {
                 self.threads.entry(pid).or_default().insert(tid);
                 if let Some(parent) = parent.filter(|parent| *parent != pid) {
@@ -475,6 +483,7 @@ impl Memory {
 
     fn end_process(&mut self, pid: i32, time: u64) {
         self.threads.remove(&pid);
+        self.ledger.add_neighbours(pid);
         if self.targets.remove(&pid) && self.targets.is_empty() {
             let end = self.moment(time);
             self.take_snapshot_of(&end.shares, time);

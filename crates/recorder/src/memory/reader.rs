@@ -129,6 +129,7 @@ impl PageReader {
         let resident = mapping.resident.max(later) / page;
         Region {
             present: present.map(|present| present.resident(resident)),
+            is_read_only_file: is_file && !mapping.is_writable,
             ..Region::new(mapping.addresses.clone(), &mapping.name).with_window(window.max(1))
         }
     }

@@ -15,6 +15,7 @@ pub(super) struct SizedMapping {
     pub(super) resident: u64,
     /// Resident bytes in huge pages.
     pub(super) huge: u64,
+    pub(super) is_writable: bool,
 }
 
 /// Returns the mappings of a process. Skips lines that it cannot parse.
@@ -53,14 +54,16 @@ fn head(line: &[u8]) -> Option<SizedMapping> {
     let (start, end) = word()?.split_once('-')?;
     let number = |digits| u64::from_str_radix(digits, 16).ok();
     let addresses = number(start)?..number(end)?;
-    // Permissions, offset, device and inode.
-    for _ in 0..4 {
+    let is_writable = word()?.contains('w');
+    // Offset, device and inode.
+    for _ in 0..3 {
         word()?;
     }
     let name = rest.iter().position(|byte| *byte != b' ');
     Some(SizedMapping {
         addresses,
         name: name.map_or(&[][..], |at| &rest[at..]).to_vec(),
+        is_writable,
         ..SizedMapping::default()
     })
 }
@@ -94,6 +97,7 @@ Rss: nonsense
 junk";
         let mappings = parse(text);
         let mapping = |addresses, name: &[u8], resident, huge| SizedMapping {
+            is_writable: name == b"[heap]",
             addresses,
             name: name.to_vec(),
             resident,

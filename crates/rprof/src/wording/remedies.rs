@@ -224,11 +224,20 @@ pub(crate) fn of_rare_event<'e>(events: impl Iterator<Item = &'e str>) -> Option
         .peekable();
     let first = brief(events.peek()?);
     let is_clock = |event: &str| event.contains("clock") || event.contains("cycles");
-    (!events.any(is_clock)).then(|| {
-        format!(
-            "the event did not occur in the target, or too rarely: `rprof stat -e {first}` counts it"
-        )
-    })
+    // Descriptions of unknown events have blanks: `PMU 95, config 0x4000`.
+    let counted_by = match first.contains(' ') {
+        true => String::new(),
+        false => format!(": `rprof stat -e {first}` counts it"),
+    };
+    (!events.any(is_clock))
+        .then(|| format!("the event did not occur in the target, or too rarely{counted_by}"))
+}
+
+/// Returns true for a name such as `512M`, an argument of an option that takes a size.
+fn is_size(path: &Path) -> bool {
+    let text = path.to_str().unwrap_or_default();
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+    digits.len() + 1 == text.len() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 pub(crate) fn of_unreadable(error: &ReadError) -> String {
@@ -242,6 +251,15 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
             format!(
                 "{error}; make one with `rprof record -- COMMAND`, or name another with -i (- for \
                  standard input)"
+            )
+        }
+        ReadError::Read { path, source }
+            if source.kind() == ErrorKind::NotFound && is_size(path) =>
+        {
+            format!(
+                "{error}; name a recording, or limit the memory of rprof itself with \
+                 `--memory-limit {}`",
+                path.display()
             )
         }
         ReadError::Read { path, source }
