@@ -307,8 +307,14 @@ fn empty_parts_of_lists_are_errors() {
     let here = Here::new();
     for (options, said) in [
         ("record -e ,", "an event is missing beside a comma"),
-        ("record -e page-faults,", "an event is missing beside a comma"),
-        ("record -e {cs,,faults}", "an event is missing beside a comma"),
+        (
+            "record -e page-faults,",
+            "an event is missing beside a comma",
+        ),
+        (
+            "record -e {cs,,faults}",
+            "an event is missing beside a comma",
+        ),
         ("stat -e cs,,faults", "an event is missing beside a comma"),
         ("record -G ,", "a value is required for '--cgroup <CGROUP>'"),
     ] {

@@ -26,12 +26,14 @@ pub(crate) struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// Parses `FROM,TO`.
+    /// Parses `FROM,TO`, or a slice as perf writes it.
     pub(super) fn parse(text: &str) -> Result<TimeSpan, String> {
-        let (from, to) = text.split_once(',').ok_or("expected FROM,TO")?;
-        let span = TimeSpan {
-            from: moment(from)?,
-            to: moment(to)?,
+        let span = match text.split_once(',') {
+            Some((from, to)) => TimeSpan {
+                from: moment(from)?,
+                to: moment(to)?,
+            },
+            None => slice(text).ok_or("expected FROM,TO")?,
         };
         let is_backward = match (span.from, span.to) {
             (Some(Moment::Clock(from)), Some(Moment::Clock(to)))
@@ -108,6 +110,27 @@ impl fmt::Display for TimeSpan {
     }
 }
 
+/// Parses perf's slices: `10%-20%`, and `10%/2` for the second tenth.
+fn slice(text: &str) -> Option<TimeSpan> {
+    let share = |text: &str| match moment(text) {
+        Ok(Some(Moment::Share(share))) => Some(share),
+        _ => None,
+    };
+    let (from, to) = match text.split_once("%-") {
+        Some((from, to)) => (share(&format!("{from}%"))?, share(to)?),
+        None => {
+            let (length, number) = text.split_once('/')?;
+            let (length, number) = (share(length)?, number.parse::<u32>().ok()?);
+            let end = |slices: u32| (length * f64::from(slices)).min(1.0);
+            (end(number.checked_sub(1)?), end(number))
+        }
+    };
+    Some(TimeSpan {
+        from: Some(Moment::Share(from)),
+        to: Some(Moment::Share(to)),
+    })
+}
+
 /// Parses `12.5`, `12.5s` (absolute), `10%`, `+5s` or `-5s`; an empty text leaves the end open.
 fn moment(text: &str) -> Result<Option<Moment>, String> {
     let text = text.trim();
@@ -149,7 +172,11 @@ mod tests {
         assert_eq!(of("-0.0000001s,"), Ok(Some((1_900, u64::MAX))));
         assert_eq!(of("+0.0001ms,-0.0001ms"), Ok(Some((1_100, 1_900))));
         assert_eq!(of(","), Ok(Some((0, u64::MAX))));
-        for wrong in ["5", "2,1", "20%,10%", "101%,", "x,", "-1s,-2s", "-,"] {
+        assert_eq!(of("10%-20%"), Ok(Some((1_100, 1_200))));
+        assert_eq!(of("10%/2"), Ok(Some((1_100, 1_200))));
+        for wrong in [
+            "5", "2,1", "20%,10%", "101%,", "x,", "-1s,-2s", "-,", "20%-10%", "10%/0", "1/2",
+        ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
         let span = |text| TimeSpan::parse(text).unwrap();
