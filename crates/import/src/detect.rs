@@ -196,6 +196,8 @@ const GO_TRACE: &str =
 const HEAPTRACK: &str = "is a recording of heaptrack; fold it first (heaptrack_print \
                          --print-flamegraph OUT), or use `rprof record --alloc`";
 
+const TAR: &str = "is a tar archive; unpack it first (tar xf)";
+
 const READABLE: &str =
     "is a readable profile of Go; fetch it without `debug=1` to get pprof's format";
 
@@ -253,6 +255,10 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     }
     if start.len() < ENOUGH && !is_all {
         return None;
+    }
+    // The magic number of tar(5) stands in the header of the first file.
+    if start.get(257..262) == Some(b"ustar") {
+        return Some(Detected::Refused(TAR));
     }
     if pprof::is_pprof(start, at_end) {
         return Some(Detected::Profile(Format::Pprof));
@@ -386,6 +392,14 @@ mod tests {
 
     fn of(start: &[u8]) -> Detected {
         detect(start, true).expect("all of it is there")
+    }
+
+    #[test]
+    fn archives_are_refused_with_what_unpacks_them() {
+        let mut tar = [0; 1024];
+        tar[..9].copy_from_slice(b"perf.data");
+        tar[257..263].copy_from_slice(b"ustar\0");
+        assert_eq!(of(&tar), Detected::Refused(TAR));
     }
 
     #[test]
