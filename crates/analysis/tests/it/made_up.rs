@@ -566,15 +566,15 @@ fn samples_without_fields_are_told() {
     let mut made = Made::default();
     made.sample(1, 1, 7, &[ContextMarker::USER.0, 0x1010]);
     for (fields, told) in [
-        (SampleType::empty(), "no fields at all"),
-        (SampleType::TID | SampleType::TIME, "no address"),
+        (SampleType::empty(), "any field"),
+        (SampleType::TID | SampleType::TIME, "an address"),
     ] {
         let attr = Attr {
             sample_type: fields,
             ..attr(0)
         };
         let warnings = warnings_on(&attr, &made.records, FeatureSections::default());
-        let expected = format!("1 samples of cpu-clock have {told}: their code is unknown");
+        let expected = format!("1 sample of cpu-clock without {told}: unknown code");
         assert!(warnings.contains(&expected), "{warnings:?}");
     }
 }

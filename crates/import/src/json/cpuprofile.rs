@@ -4,6 +4,7 @@
 //! A sample lasts until the next one, the last one until the end of the profile. Profiles without a
 //! time line have counts of samples.
 
+use rprof_profile::unit::counted;
 use rprof_profile::{Frame, FrameId, StackId, ThreadId, WeightUnit};
 use rustc_hash::FxHashMap;
 
@@ -53,9 +54,9 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
     let (nodes, deltas) = (&document.samples.0, &document.time_deltas.0);
     if deltas.len() != nodes.len() {
         return Err(format!(
-            "it has {} samples and {} time differences",
-            nodes.len(),
-            deltas.len()
+            "it has {} and {}",
+            counted(nodes.len() as u64, "sample"),
+            counted(deltas.len() as u64, "time difference")
         ));
     }
     let start = document.start_time.unwrap_or(0.0);

@@ -1,6 +1,7 @@
 //! Profiles of speedscope (<https://www.speedscope.app/file-format-schema.json>): samples, or start
 //! and end events of calls, of one or more threads, with a shared frame table.
 
+use rprof_profile::unit::counted;
 use rprof_profile::{FileId, Frame, FrameId, Line, StackId, ThreadId, WeightUnit};
 use rustc_hash::FxHashMap;
 
@@ -242,9 +243,10 @@ impl Reader {
     ) -> Result<(), String> {
         let (stacks, weights) = (&profile.samples.0, &profile.weights.0);
         if !weights.is_empty() && weights.len() != stacks.len() {
-            let (stacks, weights) = (stacks.len(), weights.len());
             return Err(format!(
-                "a profile has {stacks} samples and {weights} weights"
+                "a profile has {} and {}",
+                counted(stacks.len() as u64, "sample"),
+                counted(weights.len() as u64, "weight")
             ));
         }
         let mut at = self.start;
@@ -464,7 +466,7 @@ mod tests {
             ),
             (
                 document(r#"{"type":"sampled","samples":[[0]],"weights":[1,2]}"#),
-                "1 samples and 2 weights",
+                "1 sample and 2 weights",
             ),
             (
                 document(r#"{"type":"sampled","samples":[[3]],"weights":[1]}"#),
