@@ -152,8 +152,8 @@ fn samples_without_fields_are_told() {
         "collapse",
     ] {
         let run = here.rprof(command).words("-i x.data").ok();
-        run.says("have no fields at all: their code is unknown");
+        run.says("without any field: unknown code");
     }
     let run = here.rprof("report -i x.data").ok();
-    run.prints("have no fields at all: their code is unknown");
+    run.prints("without any field: unknown code");
 }
