@@ -159,32 +159,26 @@ pub(in crate::cli) fn answer(error: &Error, arguments: &[OsString]) -> Option<St
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(theirs))) => {
             let theirs = theirs.split('=').next().unwrap_or_default();
-            instead_of(theirs, command, arguments)
+            instead_of(theirs, command, arguments).or_else(|| file_with_dash(&arguments[2..]))
         }
-        (ErrorKind::InvalidValue, Some(ContextValue::String(option))) => {
-            file_with_dash(option, error, &arguments[2..])
-        }
+        (ErrorKind::InvalidValue, _) => file_with_dash(&arguments[2..]),
         _ => None,
     }
 }
 
-/// Returns the answer for the name of a file that begins with a dash; `None` for other values.
-fn file_with_dash(option: &str, error: &Error, arguments: &[OsString]) -> Option<String> {
-    let is_missing = matches!(
-        error.get(ContextKind::InvalidValue),
-        Some(ContextValue::String(value)) if value.is_empty()
-    );
-    let long = option.strip_suffix(" <FILE>").filter(|_| is_missing)?;
-    let letter = match long {
-        "--output" => "-o",
-        "--input" => "-i",
-        _ => long,
-    };
-    let at = (arguments.iter()).position(|word| *word == long || *word == letter)?;
-    let name = brief(arguments.get(at + 1)?.to_str()?);
-    Some(format!(
-        "{long} needs a file: write one whose name begins with a dash as `{letter} ./{name}`"
-    ))
+/// Returns the answer for the name of a file that begins with a dash; `None` without one.
+fn file_with_dash(arguments: &[OsString]) -> Option<String> {
+    const OPTIONS: [&str; 4] = ["-o", "--output", "-i", "--input"];
+    let ours = arguments.iter().take_while(|word| *word != "--");
+    let words: Vec<_> = ours.map(|word| word.to_string_lossy()).collect();
+    words.windows(2).find_map(|pair| {
+        let is_named = OPTIONS.contains(&&*pair[0]) && pair[1].len() > 1;
+        let option = &pair[0];
+        (is_named && pair[1].starts_with('-')).then(|| {
+            let name = brief(&pair[1]);
+            format!("{option} needs a file; a name that begins with a dash is `{option} ./{name}`")
+        })
+    })
 }
 
 fn instead_of(theirs: &str, command: &str, arguments: &[OsString]) -> Option<String> {
