@@ -163,7 +163,7 @@ fn many_events() {
     std::fs::write(here.path("x.txt"), text).expect("it can be written");
     let said = reads(&here, "report -i x.txt");
     assert!(
-        said.contains("299000 samples were dropped: the input has more than"),
+        said.contains("299,000 samples were dropped: the input has more than"),
         "{said}"
     );
 }

@@ -47,9 +47,9 @@ fn summary_names_every_loss_with_its_remedy() {
     1,234 samples of cpu-clock in 1.500 s, in perf.data (120.56 KiB)
     lost 1,005 samples (CPU 0: 1,000, CPU 3: 5): the disk or the CPU did not keep up; shares may be off. To lose fewer: -m 64M, -F 441 or --call-graph fp
     the processor itself dropped 2 samples (CPU 1: 2); a lower -F or higher -c helps
-    lost 7 records of names and mappings: some frames will have no name
+    lost 7 name or mapping records: some frames will have no name
     3 records are out of order in the file
-    skipped 64 bytes of a ring buffer that are not valid records; please report this
+    skipped 64 bytes of a ring buffer without valid records; please report this
     10 processes started by the command still run and are no longer recorded: 10, 11, 12, 13, 14, …
     "#);
 }
