@@ -159,7 +159,8 @@ pub(in crate::cli) fn answer(error: &Error, arguments: &[OsString]) -> Option<St
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(theirs))) => {
             let theirs = theirs.split('=').next().unwrap_or_default();
-            instead_of(theirs, command, arguments).or_else(|| file_with_dash(&arguments[2..]))
+            let file = file_with_dash(&arguments[2..]);
+            file.or_else(|| instead_of(theirs, command, arguments))
         }
         (ErrorKind::InvalidValue, _) => file_with_dash(&arguments[2..]),
         _ => None,
