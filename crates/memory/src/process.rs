@@ -101,7 +101,7 @@ impl Mappings {
     /// Returns the addresses of the read-only file at an address; `None` for other mappings.
     pub(crate) fn read_only_file(&self, address: u64) -> Option<Range<u64>> {
         let (start, (end, mapping)) = self.0.range(..=address).next_back()?;
-        (mapping.is_read_only_file && address < *end).then(|| *start..*end)
+        (mapping.is_read_only_file && address < *end).then_some(*start..*end)
     }
 
     /// Returns the kind of the mapping at an address. A stack grows down without a record, so
