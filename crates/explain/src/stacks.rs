@@ -146,8 +146,8 @@ fn go_programs(profile: &Profile) -> FxHashSet<ObjectId> {
     found.map(|function| function.object).collect()
 }
 
-/// Returns true for functions of the standard libraries of C++ and Rust, by name. Methods of traits
-/// of these belong to whoever wrote the type.
+/// Returns true for functions of the standard libraries of C++ and Rust, by name. If a program
+/// defines a type, it also defines the methods of standard traits.
 fn is_standard(name: &str) -> bool {
     const PATHS: [&str; 6] = [
         "std::",
