@@ -26,7 +26,7 @@
 //! | `python` | CPython 3.8 to 3.14 |
 //! | `split` | parts of a function without symbols |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
-//! | `v8` | Node.js 18, 20 and 22 |
+//! | `v8` | Node.js 18, 20, 22, 24 and 26 |
 //! | `hotspot` | Java 11, 17 and 21 |
 //! | `snapshot` | process memory of one stack, read in rounds |
 //! | `watcher` | [`Watcher`]: looks at a thread between its samples |

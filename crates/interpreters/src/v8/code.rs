@@ -1,7 +1,6 @@
 //! [`Code`]: which function does machine code of a JIT compiler belong to?
 
 use super::heap::{Heap, is_object, smi};
-use super::layout::DEOPT_FUNCTION;
 use crate::snapshot::{Fault, Result};
 
 /// Instructions start at multiples of this (`kCodeAlignment`).
@@ -98,7 +97,8 @@ impl Code {
 
     fn of_function(heap: &mut Heap<'_>, function: u64) -> Result<Self> {
         let function = heap.moved(function)?;
-        let object = heap.field(function, heap.layout.code.of_function)?;
+        let offset = heap.layout.code.of_function.ok_or(Fault::Invalid)?;
+        let object = heap.field(function, offset)?;
         Self::read(heap, object)
     }
 
@@ -113,12 +113,16 @@ impl Code {
         if self.kind < baseline || self.kind > baseline + 2 {
             return Ok(Owner::None);
         }
-        let element = heap.layout.array_data + 8 * DEOPT_FUNCTION;
+        let layout = heap.layout.code;
+        let element = heap.layout.array_data + 8 * layout.deopt_function;
         let len = smi(heap.field(self.data, heap.layout.array_length)?);
-        if len.is_none_or(|len| (len as u64) <= DEOPT_FUNCTION) {
+        if len.is_none_or(|len| (len as u64) <= layout.deopt_function) {
             return Err(Fault::Invalid);
         }
-        let shared = heap.field(self.data, element)?;
+        let mut shared = heap.field(self.data, element)?;
+        if layout.has_wrapper {
+            shared = heap.field(shared, 8)?;
+        }
         heap.of_type(shared, heap.layout.type_shared)?;
         Ok(Owner::Function(shared))
     }
@@ -148,23 +152,33 @@ impl Headers {
         }
     }
 
-    /// Searches backwards for the header of the code at an address.
-    fn search(&self, heap: &mut Heap<'_>, avma: u64) -> Result<Code> {
+    /// Searches backwards for the header of the code at an address. Before the first map is known,
+    /// each pair of objects may be a header.
+    fn search(&mut self, heap: &mut Heap<'_>, avma: u64) -> Result<Code> {
         let header = heap.layout.code.header;
         let mut window = avma - avma % WINDOW as u64;
         let mut end = (avma & !(ALIGNMENT - 1)).wrapping_add(ALIGNMENT);
-        for _ in 0..if self.0.is_empty() { 0 } else { MAX_WINDOWS } {
+        let windows = match self.0.is_empty() && heap.layout.code.of_function.is_some() {
+            true => 0,
+            false => MAX_WINDOWS,
+        };
+        for _ in 0..windows {
             let bytes = heap.memory.wide(window, WINDOW)?;
             let until = usize::try_from(end.wrapping_sub(window)).unwrap_or(0);
-            let is_header = |at: &usize| {
-                let word = bytes.get(*at..).and_then(<[u8]>::first_chunk);
-                word.is_some_and(|word| self.0.contains(&u64::from_le_bytes(*word)))
+            let word = |at: usize| {
+                let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+                word.map_or(0, |word| u64::from_le_bytes(*word))
+            };
+            let is_header = |at: &usize| match self.0.is_empty() {
+                true => is_object(word(*at)) && is_object(word(at + 8)),
+                false => self.0.contains(&word(*at)),
             };
             // Instructions are aligned, so headers have the same distance from each other.
             let first = usize::try_from(header.wrapping_neg() % ALIGNMENT).unwrap_or(0);
             let places = (first..until.min(WINDOW)).step_by(ALIGNMENT as usize).rev();
-            let found: Vec<_> = places.filter(is_header).take(MAX_HEADERS).collect();
-            for at in found {
+            let found = places.filter(is_header).map(|at| (at, word(at)));
+            let found: Vec<_> = found.take(MAX_HEADERS).collect();
+            for (at, map) in found {
                 let at = window.wrapping_add(at as u64);
                 let object = match heap.layout.code.start {
                     None => at.wrapping_add(1),
@@ -172,6 +186,9 @@ impl Headers {
                 };
                 match Code::read(heap, object) {
                     Ok(code) if code.start == at.wrapping_add(header) && code.contains(avma) => {
+                        if self.0.is_empty() {
+                            self.0.push(map);
+                        }
                         return Ok(code);
                     }
                     Err(Fault::Unread) => return Err(Fault::Unread),

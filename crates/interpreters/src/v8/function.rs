@@ -12,13 +12,12 @@ const ANONYMOUS: &str = "(anonymous)";
 /// Variables whose names the ScopeInfo itself holds (`kScopeInfoMaxInlinedLocalNamesSize`).
 const MAX_INLINED_NAMES: u64 = 75;
 
-/// Word index of the number of context variables in a ScopeInfo, and of the first variable.
+/// Word index of the number of context variables in a ScopeInfo, and of the word after it.
 const VARIABLES: u64 = 3;
-const FIRST_VARIABLE: u64 = 4;
+const AFTER_COUNTS: u64 = 4;
 
 /// Bits of a ScopeInfo's flags (`ScopeFlags` in `src/objects/scope-info.tq` of V8).
 const SCOPE_TYPE: u32 = 15;
-const MODULE_SCOPE: u32 = 3;
 const HAS_SAVED_CLASS_VARIABLE: u32 = 1 << 10;
 const FUNCTION_VARIABLE: u32 = 3 << 12;
 const HAS_INFERRED_NAME: u32 = 1 << 14;
@@ -78,14 +77,20 @@ fn of_scope(heap: &mut Heap<'_>, scope: u64) -> Result<(String, u32)> {
             .and_then(|number| u32::try_from(number).ok())
             .ok_or(Fault::Invalid)
     };
-    let flags = number(heap, 1)?;
+    let layout = heap.layout.scope;
+    let flags = match layout.is_new {
+        true => heap.half(scope, 8)?,
+        false => number(heap, 1)?,
+    };
     let variables = u64::from(number(heap, VARIABLES)?);
     let names = match variables < MAX_INLINED_NAMES {
         true => variables,
         false => 1,
     };
-    let mut next = FIRST_VARIABLE + names + variables;
-    next += u64::from(flags & SCOPE_TYPE == MODULE_SCOPE);
+    let is_module = flags & SCOPE_TYPE == layout.module;
+    let mut next = AFTER_COUNTS + names + variables;
+    next += if layout.is_new { 2 } else { 0 };
+    next += u64::from(is_module && layout.has_module_word);
     next += u64::from(flags & HAS_SAVED_CLASS_VARIABLE != 0);
     let mut name = String::new();
     if flags & FUNCTION_VARIABLE != 0 {
@@ -98,7 +103,8 @@ fn of_scope(heap: &mut Heap<'_>, scope: u64) -> Result<(String, u32)> {
         }
         next += 1;
     }
-    let (start, end) = (number(heap, next)?, number(heap, next + 1)?);
+    let position = if layout.is_new { AFTER_COUNTS } else { next };
+    let (start, end) = (number(heap, position)?, number(heap, position + 1)?);
     match start <= end {
         true => Ok((name, start)),
         false => Err(Fault::Invalid),

@@ -122,6 +122,21 @@ impl Default for Constants {
 
 #[cfg(test)]
 impl Values {
+    /// Values of Node.js 18, as far as functions of the interpreter need them.
+    pub(super) const NODE_18: Self = Self {
+        version: (10, 2),
+        ..Self::NODE_20
+    };
+
+    /// Values of Node.js 24.22, in the order of [`NAMES`].
+    pub(super) const NODE_24: Self = Self {
+        version: (13, 6),
+        constants: [
+            8, 31, -8, -16, -32, -40, 12, 32, 24, 8, 16, 56, 8, 16, 8, 16, 12, 16, 16, 24, 16, 16,
+            24, 16, 2065, 282, 167, 280, 186, 187, 188, 205, 175, 177, 128, 10,
+        ],
+    };
+
     /// Values of Node.js 20.20, in the order of [`NAMES`].
     pub(super) const NODE_20: Self = Self {
         version: (11, 3),
@@ -135,8 +150,9 @@ impl Values {
 /// Where the machine code of a function is described.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeLayout {
-    /// Offset of the pointer from a JSFunction to its Code.
-    pub(super) of_function: u64,
+    /// Offset of the pointer from a JSFunction to its Code. `None` if a table outside the heap has
+    /// it.
+    pub(super) of_function: Option<u64>,
     /// Offset of the start address in a Code. `None` if the instructions follow the Code.
     pub(super) start: Option<u64>,
     /// Distance of the instructions from the object before them.
@@ -145,6 +161,22 @@ pub(super) struct CodeLayout {
     pub(super) flags: u64,
     /// Offset of the deoptimization data, or of baseline code's bytecode.
     pub(super) data: u64,
+    /// Element of the deoptimization data with the function.
+    pub(super) deopt_function: u64,
+    /// True if the element is a wrapper, whose first field is the function.
+    pub(super) has_wrapper: bool,
+}
+
+/// Where a ScopeInfo has its parts (`src/objects/scope-info.tq` of V8).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScopeLayout {
+    /// True if the flags are half a word, not a small integer, and the position precedes the
+    /// variables.
+    pub(super) is_new: bool,
+    /// Scope type of modules.
+    pub(super) module: u32,
+    /// True if a module's number of variables precedes the variables.
+    pub(super) has_module_word: bool,
 }
 
 /// Offsets and type numbers. Offsets in objects count from the object's first byte.
@@ -189,10 +221,8 @@ pub(super) struct Layout {
     pub(super) first_nonstring: u16,
     pub(super) kind_baseline: u32,
     pub(super) code: CodeLayout,
+    pub(super) scope: ScopeLayout,
 }
-
-/// Element of the deoptimization data with the function.
-pub(super) const DEOPT_FUNCTION: u64 = 6;
 
 impl Layout {
     /// Checks the values. `None` for unsupported versions and builds, and for implausible values.
@@ -236,6 +266,7 @@ impl Layout {
         let sliced_offset = in_object()?;
         let thin_actual = in_object()?;
         let mut number = || u16::try_from(next.next()?).ok();
+        let (code, scope) = of_version(values.version)?;
         Some(Self {
             fp_context,
             fp_function,
@@ -243,8 +274,9 @@ impl Layout {
             fp_bytecode_offset,
             map_type,
             function_shared,
-            // The field before the name, the script two fields after it.
-            shared_data: shared_name.checked_sub(8)?,
+            // The script is two fields after the name. The data is before the name, and since
+            // Node.js 24 before another field too.
+            shared_data: shared_name.checked_sub(if scope.is_new { 16 } else { 8 })?,
             shared_name,
             shared_script: shared_name + 16,
             script_source,
@@ -278,41 +310,73 @@ impl Layout {
             },
             first_nonstring: number()?,
             kind_baseline: u32::from(number()?),
-            code: code_layout(values.version)?,
+            code,
+            scope,
         })
     }
 }
 
-/// Returns the fields of Code objects, which the constants of some versions omit.
-fn code_layout(version: (i32, i32)) -> Option<CodeLayout> {
+/// Returns the fields that the constants of some versions omit.
+fn of_version(version: (i32, i32)) -> Option<(CodeLayout, ScopeLayout)> {
+    let code = CodeLayout {
+        of_function: Some(48),
+        start: Some(40),
+        header: 16,
+        size: 56,
+        flags: 48,
+        data: 16,
+        deopt_function: 6,
+        has_wrapper: false,
+    };
+    let scope = ScopeLayout {
+        is_new: false,
+        module: 3,
+        has_module_word: true,
+    };
     match version {
         // Node.js 18.
-        (10, 2) => Some(CodeLayout {
-            of_function: 48,
-            start: None,
-            header: 128,
-            size: 40,
-            flags: 48,
-            data: 16,
-        }),
+        (10, 2) => Some((
+            CodeLayout {
+                start: None,
+                header: 128,
+                size: 40,
+                ..code
+            },
+            ScopeLayout {
+                has_module_word: false,
+                ..scope
+            },
+        )),
         // Node.js 20.
-        (11, 3) => Some(CodeLayout {
-            of_function: 48,
-            start: Some(40),
-            header: 16,
-            size: 56,
-            flags: 48,
-            data: 16,
-        }),
+        (11, 3) => Some((code, scope)),
         // Node.js 22.
-        (12, 4) => Some(CodeLayout {
-            of_function: 24,
-            start: Some(40),
-            header: 32,
-            size: 52,
-            flags: 48,
-            data: 8,
-        }),
+        (12, 4) => Some((
+            CodeLayout {
+                of_function: Some(24),
+                header: 32,
+                size: 52,
+                data: 8,
+                ..code
+            },
+            scope,
+        )),
+        // Node.js 24 and 26.
+        (13, 6) | (14, 6) => Some((
+            CodeLayout {
+                of_function: None,
+                header: 32,
+                flags: 52,
+                data: 8,
+                deopt_function: 7,
+                has_wrapper: true,
+                ..code
+            },
+            ScopeLayout {
+                is_new: true,
+                module: 5,
+                ..scope
+            },
+        )),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! [`Scripts`]: names and lines of scripts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -63,8 +64,8 @@ impl Scripts {
         }
         let script = self.scripts.get(&key).ok_or(Fault::Invalid)?;
         let (line, column) = script.position(function.start);
-        let (name, file) = (&function.name, &script.name);
-        Ok(format!("JS:{name} {file}:{line}:{column}"))
+        let name = joined(&function.name);
+        Ok(format!("JS:{name} {}:{line}:{column}", script.name))
     }
 }
 
@@ -90,7 +91,7 @@ impl Script {
             }
         };
         Ok(Self {
-            name: shown(&name).into(),
+            name: shown_file(&name).into(),
             first,
             line_ends: line_ends.into(),
         })
@@ -113,6 +114,28 @@ impl Script {
             _ => 0,
         };
         (line as i64 + i64::from(first_line) + 1, column + moved + 1)
+    }
+}
+
+/// Space that does not separate a function from its file.
+const JOINT: &str = "\u{a0}";
+
+/// Joins the words of a function's name if one of them looks like a file: `GET /users`.
+fn joined(name: &str) -> Cow<'_, str> {
+    let is_file = |word: &str| word.starts_with('/') || word.contains(':');
+    match name.split(' ').skip(1).any(is_file) {
+        true => name.replace(' ', JOINT).into(),
+        false => name.into(),
+    }
+}
+
+/// Returns the name of a file for display. A path may contain spaces, another name does not:
+/// `[worker eval]`.
+fn shown_file(name: &str) -> String {
+    let name = shown(name);
+    match name.starts_with('/') {
+        true => name,
+        false => name.replace(' ', JOINT),
     }
 }
 
@@ -208,6 +231,15 @@ mod tests {
             "the column moves in the first line only"
         );
         assert_eq!(moved.position(4), (12, 2));
+    }
+
+    #[test]
+    fn spaces_of_names_do_not_look_like_the_one_before_the_file() {
+        assert_eq!(joined("get side"), "get side");
+        assert_eq!(joined("GET /users/:id"), "GET\u{a0}/users/:id");
+        assert_eq!(joined("a node:fs b"), "a\u{a0}node:fs\u{a0}b");
+        assert_eq!(shown_file("/my app/x.js"), "/my app/x.js");
+        assert_eq!(shown_file("[worker eval]"), "[worker\u{a0}eval]");
     }
 
     #[test]

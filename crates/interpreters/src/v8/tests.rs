@@ -215,6 +215,22 @@ impl Pushes {
         pushes
     }
 
+    fn stack<'a>(&'a self, time: u64, memory: &'a StackDump<'a>) -> Stack<'a> {
+        Stack {
+            thread: 1,
+            time,
+            frames: &self.frames,
+            memory,
+            is_complete: true,
+            is_asleep: false,
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
+        bytes.collect()
+    }
+
     fn interpreted(function: Function, context: u64) -> Pushed {
         Pushed {
             address: INTERPRETER,
@@ -239,10 +255,14 @@ struct Session {
 }
 
 fn session() -> Session {
-    Session {
-        v8: reader(),
-        names: KnownNames::default(),
-    }
+    session_of(&Values::NODE_20)
+}
+
+fn session_of(values: &Values) -> Session {
+    let mut v8 = reader();
+    v8.layout = Some(Layout::new(values).map(Box::new));
+    let names = KnownNames::default();
+    Session { v8, names }
 }
 
 fn reader() -> V8Process {
@@ -261,19 +281,9 @@ fn reader() -> V8Process {
 
 /// Returns the names by native frame, innermost first.
 fn read(session: &mut Session, process: &mut Process, pushes: &Pushes) -> Vec<(usize, String)> {
-    let bytes: Vec<u8> = pushes
-        .words
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
-    let stack = Stack {
-        thread: 1,
-        time: 1_000_000_000,
-        frames: &pushes.frames,
-        memory: &StackDump::new(STACK, &bytes),
-        is_complete: true,
-        is_asleep: false,
-    };
+    let bytes = pushes.bytes();
+    let dump = StackDump::new(STACK, &bytes);
+    let stack = pushes.stack(1_000_000_000, &dump);
     let mut found = Found::default();
     let Session { v8, names } = session;
     v8.read(&stack, process, names, &mut found);
@@ -426,6 +436,55 @@ fn code_named_by_a_file_is_left_out() {
 }
 
 #[test]
+fn module_of_node_18_has_no_number_of_variables_before_them() {
+    let (mut process, mut one, _, context) = two_functions();
+    let (name, script) = (process.string("outer"), process.script());
+    let flags = tagged(3 | 3 << 12);
+    let position = [name, 0, tagged(33), tagged(37)];
+    let mut named = |values: &Values, count: &[u64]| {
+        let mut words = vec![flags, 0, 0];
+        words.extend(count.iter().chain(&position));
+        let scope = process.object(261, &words);
+        one.shared = process.object(262, &[one.bytecode, scope, 0, script]);
+        one.function = process.object(2066, &[0, 0, one.shared, 0, 0, 0]);
+        let pushes = Pushes::new(&[Pushes::interpreted(one, context)]);
+        read(&mut session_of(values), &mut process, &pushes)
+    };
+    assert_eq!(named(&Values::NODE_18, &[]), [outer(0)]);
+    assert_eq!(named(&Values::NODE_20, &[tagged(7)]), [outer(0)]);
+}
+
+#[test]
+fn code_of_node_24_is_found_without_its_function() {
+    let mut process = Process::new();
+    let (name, script) = (process.string("outer"), process.script());
+    let words = [4 | 3 << 12, 0, 0, tagged(33), tagged(37), name, 0];
+    let scope = process.object(280, &words);
+    let bytecode = process.object(186, &[0; 4]);
+    let shared = process.object(282, &[bytecode, 0, scope, 0, script]);
+    // An entry of a table stands in place of the code.
+    let function = process.object(2065, &[0, 0, 7 << 8, shared, 0, 0]);
+    let wrapper = process.object(283, &[shared]);
+    let data = process.object(206, &[tagged(9), 0, 0, 0, 0, 0, 0, 0, wrapper]);
+    let code = process.object(187, &[data, 0, 0, 0, CODE, tagged(12), 0x200]);
+    let map = process.map(INSTRUCTIONS);
+    process.put(CODE - 32, &[map, code]);
+    let one = Function {
+        function,
+        shared,
+        bytecode,
+    };
+    let context = process.object(CONTEXT, &[0; 4]);
+    let pushes = Pushes::new(&[
+        Pushes::interpreted(one, context),
+        Pushes::compiled(CODE + 0x40, one, context),
+    ]);
+    let mut session = session_of(&Values::NODE_24);
+    let names = read(&mut session, &mut process, &pushes);
+    assert_eq!(names, [outer(0), outer(1)]);
+}
+
+#[test]
 fn strings_in_parts_are_joined() {
     let mut process = Process::new();
     let one = process.string("caf");
@@ -449,11 +508,8 @@ fn strings_in_parts_are_joined() {
         Err(Fault::Unread)
     };
     assert_eq!(string(one, 2), Ok("ca".to_owned()));
-    assert_eq!(
-        string(pair, 9),
-        Ok("café\u{fffd}".to_owned()),
-        "half a pair"
-    );
+    let half = "café\u{fffd}".to_owned();
+    assert_eq!(string(pair, 9), Ok(half));
     assert_eq!(string(slice, 9), Ok("afé".to_owned()));
     assert_eq!(string(slice, 1), Ok("a".to_owned()));
 }
@@ -462,23 +518,13 @@ fn strings_in_parts_are_joined() {
 fn unreadable_process_says_so() {
     let (_, one, _, context) = two_functions();
     let pushes = Pushes::new(&[Pushes::interpreted(one, context)]);
-    let bytes: Vec<u8> = pushes
-        .words
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
+    let bytes = pushes.bytes();
     struct Ended;
     impl ProcessMemory for Ended {
         fn read(&mut self, _: &mut [MemoryRead]) {}
     }
-    let stack = Stack {
-        thread: 1,
-        time: 0,
-        frames: &pushes.frames,
-        memory: &StackDump::new(STACK, &bytes),
-        is_complete: true,
-        is_asleep: false,
-    };
+    let dump = StackDump::new(STACK, &bytes);
+    let stack = pushes.stack(0, &dump);
     let mut found = Found::default();
     reader().read(&stack, &mut Ended, &mut KnownNames::default(), &mut found);
     assert!(found.is_unread);
@@ -532,14 +578,9 @@ proptest! {
         ];
         pushed.extend(std::iter::repeat_n(pushed[1], 40));
         let pushes = Pushes::new(&pushed);
-        let bytes: Vec<u8> = pushes.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let stack = Stack {
-            thread: 1,
-            time: seed,
-            frames: &pushes.frames,
-            memory: &StackDump::new(STACK, &bytes),
-            is_complete: false, is_asleep: false,
-        };
+        let bytes = pushes.bytes();
+        let dump = StackDump::new(STACK, &bytes);
+    let stack = pushes.stack(seed, &dump);
         let mut lying = Lying { seed, batches: 0, bytes: 0 };
         reader().read(&stack, &mut lying, &mut KnownNames::default(), &mut Found::default());
         prop_assert!(lying.batches < 200 && lying.bytes < 16 << 20);

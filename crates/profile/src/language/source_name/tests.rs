@@ -72,6 +72,14 @@ fn names_of_v8_have_a_tier_and_a_place() {
             "JS:f evalmachine.<anonymous>:1:2",
             (Js, "f", "evalmachine.<anonymous>", 1, 2, false),
         ),
+        (
+            "JS:GET\u{a0}/users /app.js:1:2",
+            (Js, "GET\u{a0}/users", "/app.js", 1, 2, false),
+        ),
+        (
+            "JS:f [worker\u{a0}eval]:1:2",
+            (Js, "f", "[worker\u{a0}eval]", 1, 2, false),
+        ),
         ("Function:^f", (Js, "f", "", 0, 0, true)),
     ] {
         assert_eq!(parts(name), expected, "{name}");
