@@ -164,7 +164,12 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
         )
     };
     (causes.into_iter())
-        .filter(|(own, share, ..)| *own >= 0.1 || !q.is_by_language && *share >= 0.1)
+        // By language, most unnamed frames are folded.
+        .map(|(own, share, object, reason)| {
+            let share = if q.is_by_language { 0.0 } else { share };
+            (own, share, object, reason)
+        })
+        .filter(|(own, share, ..)| *own >= 0.1 || *share >= 0.1)
         .take(3)
         .map(|(own, share, object, reason)| Finding::Unnamed {
             share,

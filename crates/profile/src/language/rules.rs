@@ -63,6 +63,8 @@ pub struct FoldingRules {
     places: FxHashMap<u32, (u32, u32, bool)>,
     /// Functions that only name the generated code before them.
     stubs: FxHashSet<u32>,
+    /// Frames in place of unknown functions.
+    gaps: FxHashSet<u32>,
 }
 
 impl FoldingRules {
@@ -120,6 +122,9 @@ impl FoldingRules {
             if matches!(role, Role::Plumbing(_)) && function.name.as_deref().is_ok_and(is_java_stub)
             {
                 self.stubs.insert(at as u32);
+            }
+            if function.name.as_deref().ok().and_then(gap).is_some() {
+                self.gaps.insert(at as u32);
             }
             self.roles.push(role);
         }
@@ -230,6 +235,20 @@ impl FoldingRules {
             }
             // Without a name, several functions look like one.
             (Role::Unnamed(_), Some((last, _))) if stack[last].0 == stack[at].0 => return,
+            // The code of an unnamed function, and the frame in its place.
+            (Role::Unnamed(language), Some((last, Role::Unnamed(of))))
+                if language == of
+                    && last + 1 == at
+                    && self.gaps.contains(&stack[at].0.0)
+                    && !self.gaps.contains(&stack[last].0.0) =>
+            {
+                kept.pop();
+                if let Some(Kept::Frame(last)) = kept.last()
+                    && stack[*last].0 == stack[at].0
+                {
+                    return;
+                }
+            }
             _ => {}
         }
         kept.push(Kept::Frame(at));
@@ -529,7 +548,8 @@ mod tests {
         assert_eq!(folded(&back), ["Java:A.main A.java:3", "Java:A.f A.java:9"]);
         // Unnamed code of a method stays.
         let unnamed = [main, "?@jvm", "[Java function unnamed]@jvm"];
-        assert_eq!(folded(&unnamed)[0], "Java:A.main A.java:3");
+        let one = ["Java:A.main A.java:3", "[Java function unnamed]"];
+        assert_eq!(folded(&unnamed), one);
         assert_eq!(folded(&["?@jvm", main, "?@jvm", call]).len(), 2);
     }
 
