@@ -13,7 +13,7 @@ use crate::rows::percent;
 const TOLD_FROM: f64 = 5.0;
 
 /// Main loops of interpreters, by function name, with the language whose functions can have names.
-static INTERPRETERS: [(&str, Option<Language>); 8] = [
+static INTERPRETERS: [(&str, Option<Language>); 9] = [
     ("_PyEval_EvalFrameDefault", Some(Language::Python)),
     ("vm_exec_core", None),
     // Stripped builds lack the name of its callee `vm_exec_core`.
@@ -23,6 +23,7 @@ static INTERPRETERS: [(&str, Option<Language>); 8] = [
     ("execute_ex", None),
     ("luaV_execute", None),
     ("Perl_runops_standard", None),
+    ("caml_interprete", None),
 ];
 
 /// Kernel functions that enable interrupts, so that a pending interrupt fires there.

@@ -99,6 +99,14 @@ pub(crate) fn of_interpreter(function: &str, object: &str) -> Option<String> {
         }
         "Perl_runops_standard" => "Devel::NYTProf shows them: `perl -d:NYTProf …`.",
         "Rf_eval" => "R's own profiler shows them: `Rprof()`.",
+        "caml_interprete" => "OCaml's native code has symbols: compile with `ocamlopt`.",
+        "luaV_execute" => {
+            "Lua exports no symbols of its functions; LuaJIT's own profiler shows those of programs \
+             that run in it: `luajit -jp`."
+        }
+        "TclNRRunCallbacks" => {
+            "Tcl exports no symbols of its procedures; the package `profiler` of Tcllib shows them."
+        }
         _ => return of_python(object),
     };
     Some(remedy.to_owned())
