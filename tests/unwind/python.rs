@@ -189,6 +189,66 @@ fn python_functions(sample: &str) -> Vec<&str> {
     frames.collect()
 }
 
+/// Two greenlets that switch after each call. Each begins on the native stack of the other one.
+const GREENLETS: &str = r#"
+import sys, time
+from greenlet import greenlet
+def spin(n):
+    s = 0
+    for i in range(n): s = (s * 31 + i) % 1000003
+    return s
+def leaf_a(n): return spin(n)
+def leaf_b(n): return spin(n)
+def hot_a(n): return leaf_a(n)
+def hot_b(n): return leaf_b(n)
+def run_a():
+    while True:
+        hot_a(1000)
+        two.switch()
+def run_b():
+    while True:
+        hot_b(1000)
+        if time.process_time() > end: return
+        one.switch()
+end = time.process_time() + float(sys.argv[1])
+one, two = greenlet(run_a), greenlet(run_b)
+one.switch()
+"#;
+
+#[test]
+fn functions_of_a_greenlet_have_no_caller_in_another_one() {
+    let greenlet = "/usr/lib/python3/dist-packages/greenlet/__init__.py";
+    needs!(PerfEvents, X86_64, File("/usr/bin/python3"), File(greenlet));
+    measured(|| {
+        let here = Here::new();
+        let program = here.path("greenlets.py");
+        std::fs::write(&program, GREENLETS).expect("written");
+        let record = here.rprof("record -q -e cpu-clock -F 1999 -- /usr/bin/python3");
+        record.arg(&program).arg("2").ok();
+        let script = here.rprof("script").ok().out();
+        let (mut all, mut complete) = (0, 0);
+        for sample in script
+            .split("\n\n")
+            .filter(|sample| sample.contains("greenlets.py"))
+        {
+            let functions = python_functions(sample);
+            let has = |names: [&str; 3]| names.iter().any(|name| functions.contains(name));
+            let (a, b) = (["run_a", "hot_a", "leaf_a"], ["run_b", "hot_b", "leaf_b"]);
+            assert!(!(has(a) && has(b)), "{functions:?}");
+            if functions.last() == Some(&"spin") {
+                all += 1;
+                let whole = |names: [&str; 3]| functions.starts_with(&names);
+                complete += u64::from(whole(a) || whole(b));
+            }
+        }
+        println!("{all} samples in greenlets, {complete} complete");
+        check(all > 300, || format!("{all} samples in greenlets"))?;
+        check(complete as f64 >= all as f64 * COMPLETE_WHEN_BUSY, || {
+            format!("{complete} of {all} samples are complete")
+        })
+    });
+}
+
 #[test]
 fn recording_of_all_processes_has_python_functions_of_each() {
     needs!(PerfEvents, X86_64, Root, File("/usr/bin/python3"));
