@@ -22,6 +22,10 @@ pub(super) fn candidates(stack: &Stack<'_>, layout: &Layout) -> Vec<JsFrame> {
         Some(JsFrame {
             native: index,
             code,
+            site: match frame.code {
+                CodeKind::Image(svma) if frame.frame.kind == FrameKind::Caller => Some(svma),
+                _ => None,
+            },
             has_called: frame.frame.kind == FrameKind::Caller,
             function: slots.function,
             bytecode: slots.bytecode,

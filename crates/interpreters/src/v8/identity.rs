@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::code::{Code, Headers, Owner, bytecode};
-use super::heap::Heap;
+use super::heap::{Heap, smi};
 use crate::snapshot::{Fault, Result};
 
 /// Validity of a proof in nanoseconds. V8 frees code and bytecode that several collections found
@@ -34,6 +34,8 @@ pub(super) struct JsFrame {
     pub(super) native: usize,
     /// Address in generated code. `None` in the interpreter.
     pub(super) code: Option<u64>,
+    /// Stated address of the call in the image, for callers.
+    pub(super) site: Option<u64>,
     /// True for callers, whose frame is complete.
     pub(super) has_called: bool,
     /// Object in the slot of the JSFunction.
@@ -70,6 +72,7 @@ pub(super) struct Identities {
     /// SharedFunctionInfo by JSFunction of optimized code that was sampled itself.
     leaves: FxHashMap<u64, Known<u64>>,
     headers: Headers,
+    sites: CallSites,
 }
 
 pub(super) fn is_fresh(proven: u64, time: u64) -> bool {
@@ -117,12 +120,34 @@ impl Identities {
         let Some(bytecode) = frame.bytecode else {
             return Ok(Identity::Other);
         };
+        // The slots of a builtin may have such objects from former frames.
+        let is_proven = frame.code.is_some() || self.sites.is_of_interpreter(frame.site);
+        if self.sites.is_of_builtin(frame.site) {
+            return Ok(Identity::Other);
+        }
         // A moved array has no type.
-        match heap.type_of(bytecode)? == heap.layout.type_bytecode {
-            true => {
-                (self.function_of(heap, bytecode, frame.function, time)).map(Identity::Function)
+        if heap.type_of(bytecode)? != heap.layout.type_bytecode {
+            return Ok(Identity::Other);
+        }
+        if is_proven {
+            let shared = self.function_of(heap, bytecode, frame.function, time);
+            return shared.map(Identity::Function);
+        }
+        let shared = shared_of(heap, frame.function.ok_or(Fault::Invalid)?)?;
+        match refers(heap, shared, bytecode) {
+            Ok(true) => {
+                self.sites.add_interpreter(frame.site);
+                let shared = self.function_of(heap, bytecode, frame.function, time);
+                shared.map(Identity::Function)
             }
-            false => Ok(Identity::Other),
+            Err(Fault::Unread) => Err(Fault::Unread),
+            _ => match smi(heap.field(shared, heap.layout.shared_data)?) {
+                Some(_) => {
+                    self.sites.add_builtin(frame.site, time);
+                    Ok(Identity::Other)
+                }
+                None => Err(Fault::Invalid),
+            },
         }
     }
 
@@ -236,6 +261,51 @@ impl Identities {
             Ok(_) => Ok(true),
             Err(Fault::Invalid) => Ok(false),
             Err(Fault::Unread) => Err(Fault::Unread),
+        }
+    }
+}
+
+/// Calls in the image, by stated address: of the interpreter, or of builtin functions.
+#[derive(Debug, Default)]
+struct CallSites(FxHashMap<u64, Site>);
+
+#[derive(Clone, Copy, Debug)]
+enum Site {
+    /// A function's bytecode proved it.
+    Interpreter,
+    /// Number of samples with a builtin function, and the time of the last one.
+    Builtin(u32, u64),
+}
+
+/// Number of samples that prove a builtin. One may be wrong: the collector reuses memory.
+const MIN_BUILTIN: u32 = 8;
+
+impl CallSites {
+    fn is_of_interpreter(&self, site: Option<u64>) -> bool {
+        let site = site.and_then(|site| self.0.get(&site));
+        matches!(site, Some(Site::Interpreter))
+    }
+
+    fn is_of_builtin(&self, site: Option<u64>) -> bool {
+        let site = site.and_then(|site| self.0.get(&site));
+        matches!(site, Some(Site::Builtin(count, _)) if *count >= MIN_BUILTIN)
+    }
+
+    fn add_interpreter(&mut self, site: Option<u64>) {
+        if let Some(site) = site.filter(|_| self.0.len() < MAX_KNOWN) {
+            self.0.insert(site, Site::Interpreter);
+        }
+    }
+
+    fn add_builtin(&mut self, site: Option<u64>, time: u64) {
+        let Some(site) = site.filter(|_| self.0.len() < MAX_KNOWN) else {
+            return;
+        };
+        let known = self.0.entry(site).or_insert(Site::Builtin(0, 0));
+        if let Site::Builtin(count, last) = known
+            && *last != time
+        {
+            *known = Site::Builtin(count.saturating_add(1), time);
         }
     }
 }

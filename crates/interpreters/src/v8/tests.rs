@@ -334,6 +334,12 @@ fn interpreter_frames_are_named_by_their_bytecode() {
     let mut stub = pushed;
     stub[0].below[0] = tagged(17);
     assert_eq!(names_of(&mut process, &stub), [outer(1)]);
+    // The frame of a builtin has bytecode of a former frame in its slot.
+    process.put(two.shared - 1 + 8, &[tagged(190)]);
+    let mut builtin = [pushed[1], pushed[0], pushed[1]];
+    builtin[1].kind = CodeKind::Image(INTERPRETER + 0x1000);
+    builtin[1].below[3] = one.bytecode;
+    assert_eq!(names_of(&mut process, &builtin), [outer(0), outer(2)]);
 }
 
 #[test]
@@ -374,10 +380,8 @@ fn code_names_its_function_without_the_slot() {
     let mut v8 = session();
     assert_eq!(read(&mut v8, &mut process, &pushes), [inner(0), outer(1)]);
     // In later samples the instruction alone is enough.
-    let garbage = Function {
-        function: 0x5001,
-        ..one
-    };
+    let mut garbage = one;
+    garbage.function = 0x5001;
     let pushes = Pushes::new(&[Pushes::compiled(CODE + 0x40, garbage, context)]);
     assert_eq!(read(&mut v8, &mut process, &pushes), [outer(0)]);
 }
@@ -413,10 +417,8 @@ fn caller_skipped_by_the_unwinder_is_inserted() {
     let mut v8 = session();
     let mut own = Pushes::compiled(CODE + 0x80, two, context);
     own.below[3] = two.bytecode;
-    assert_eq!(
-        read(&mut v8, &mut process, &Pushes::new(&[own])),
-        [inner(0)]
-    );
+    let pushes = Pushes::new(&[own]);
+    assert_eq!(read(&mut v8, &mut process, &pushes), [inner(0)]);
     let pushes = Pushes::new(&[sampled]);
     assert_eq!(read(&mut v8, &mut process, &pushes), [inner(0), outer(0)]);
 }
@@ -456,25 +458,19 @@ fn module_of_node_18_has_no_number_of_variables_before_them() {
 
 #[test]
 fn code_of_node_24_is_found_without_its_function() {
-    let mut process = Process::new();
+    let (mut process, mut one, _, context) = two_functions();
     let (name, script) = (process.string("outer"), process.script());
     let words = [4 | 3 << 12, 0, 0, tagged(33), tagged(37), name, 0];
     let scope = process.object(280, &words);
-    let bytecode = process.object(186, &[0; 4]);
-    let shared = process.object(282, &[bytecode, 0, scope, 0, script]);
+    one.bytecode = process.object(186, &[0; 4]);
+    one.shared = process.object(282, &[one.bytecode, 0, scope, 0, script]);
     // An entry of a table stands in place of the code.
-    let function = process.object(2065, &[0, 0, 7 << 8, shared, 0, 0]);
-    let wrapper = process.object(283, &[shared]);
+    one.function = process.object(2065, &[0, 0, 7 << 8, one.shared, 0, 0]);
+    let wrapper = process.object(283, &[one.shared]);
     let data = process.object(206, &[tagged(9), 0, 0, 0, 0, 0, 0, 0, wrapper]);
     let code = process.object(187, &[data, 0, 0, 0, CODE, tagged(12), 0x200]);
     let map = process.map(INSTRUCTIONS);
     process.put(CODE - 32, &[map, code]);
-    let one = Function {
-        function,
-        shared,
-        bytecode,
-    };
-    let context = process.object(CONTEXT, &[0; 4]);
     let pushes = Pushes::new(&[
         Pushes::interpreted(one, context),
         Pushes::compiled(CODE + 0x40, one, context),
