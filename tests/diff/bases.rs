@@ -77,7 +77,7 @@ fn each_machine_has_a_base_of_its_own() {
     // A failed run does not become the base. Other runs do on request.
     gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").exits(3);
     let renewed = gate(&here, "--baseline-dir all --renew --strict", "0.4 0.1 0.1").ok();
-    renewed.says("are now the base for this machine");
+    renewed.says("1 run is now the base for this machine");
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{run}");
     // With --strict, a gate without a base does not pass.

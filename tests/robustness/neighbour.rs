@@ -59,7 +59,7 @@ fn who_floods_loses_their_own_records_and_is_told() {
         .arg(c("flood.c"))
         .arg("2000000")
         .ok()
-        .says("mapping and name records of processes that flood them");
+        .says("mapping or name records of processes that flood them");
 }
 
 /// RPROF_NEIGHBOUR sets the seconds (default 5).

@@ -17,8 +17,8 @@ impl Counts {
     }
 }
 
-/// Counts stacks of `collapse --weight samples` with a function `LEAF_PATH`; `expected` returns the names of all functions below `main` for a path, and
-/// `is_own` tells these from others.
+/// Counts stacks of `collapse --weight samples` with a function `LEAF_PATH`. `expected` returns the
+/// names of all functions below `main` for a path, `is_own` tells these from others.
 pub(super) fn count(
     stacks: &Folded,
     leaf: &str,

@@ -126,18 +126,12 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
+/// 32-bit programs: the first three of every run, all of a long run.
 pub(super) const fn i386() -> [Variant; 6] {
     const OMITTED: &str = "-fomit-frame-pointer";
     [
-        c("i386 -O0", 60, &["-m32", "-O0"]),
         c("i386 -O2", 40, &["-m32", "-O2", OMITTED]),
         c("i386 -O3, deep", 400, &["-m32", "-O3", OMITTED]),
-        c("i386 -O2, static", 60, &["-m32", "-O2", OMITTED, "-static"]),
-        c(
-            "i386 -O2, no PIE",
-            60,
-            &["-m32", "-O2", OMITTED, "-no-pie", "-fno-pie"],
-        ),
         // No call frame information in the program itself.
         c(
             "i386 -O2, frame pointers",
@@ -148,6 +142,13 @@ pub(super) const fn i386() -> [Variant; 6] {
                 "-fno-omit-frame-pointer",
                 "-fno-asynchronous-unwind-tables",
             ],
+        ),
+        c("i386 -O0", 60, &["-m32", "-O0"]),
+        c("i386 -O2, static", 60, &["-m32", "-O2", OMITTED, "-static"]),
+        c(
+            "i386 -O2, no PIE",
+            60,
+            &["-m32", "-O2", OMITTED, "-no-pie", "-fno-pie"],
         ),
     ]
 }

@@ -153,10 +153,13 @@ fn every_listed_name_is_found_under_itself() {
 
 #[test]
 fn a_list_is_split_at_commas() {
-    let events = Event::parse_list("cycles:u, faults,").unwrap();
+    let events = Event::parse_list("cycles:u, faults").unwrap();
     let names: Vec<_> = events.iter().map(Event::describe).collect();
     assert_eq!(names, ["cycles:u", "page-faults"]);
     assert!(Event::parse_list("").unwrap().is_empty());
+    for incomplete in [",", "cs,", ",cs", "cs,,faults"] {
+        assert!(Event::parse_list(incomplete).is_err(), "{incomplete}");
+    }
 }
 
 #[test]

@@ -333,7 +333,7 @@ mod tests {
                     r#"{{"nodes":[{}],"samples":[1,1],"timeDeltas":[0]}}"#,
                     node(1, "f", "")
                 ),
-                "2 samples and 1 time differences",
+                "2 samples and 1 time difference",
             ),
             (
                 format!(

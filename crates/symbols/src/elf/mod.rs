@@ -51,7 +51,7 @@ use std::sync::OnceLock;
 use strings::Strings;
 use table::{Entry, Origin};
 
-/// Why a file has no [`ElfSymbols`].
+/// Error of reading [`ElfSymbols`] from a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
