@@ -10,7 +10,7 @@
 //! | samples | 1 MiB | 256 KiB | 5 s, 1.3 s |
 //! | sideband | 256 KiB | 128 KiB | about 2,600 and 1,300 mappings |
 //!
-//! For whole CPUs the sideband ring is larger: [`sideband_of_everybody`].
+//! For whole CPUs the sideband ring has 2 MiB, and less on many CPUs (64 MiB in total).
 //!
 //! The larger pair is tried first. The smaller one replaces it silently, since it still holds much
 //! more than 100 ms, the interval of an idle ring. Below that, and below a requested size, each
