@@ -295,7 +295,7 @@ impl Noise {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Caution {
-    /// [Too few](super::MIN_OF_A_SIDE) samples in a side's mean run.
+    /// Fewer than five samples in a side's mean run.
     FewSamples(Side, f64),
     /// Share of a side's records lost, above 1 %.
     Lost(Side, f64),
