@@ -283,7 +283,7 @@ impl Agent {
         }
     }
 
-    /// Sends what is left, and reports the end.
+    /// Sends the waiting windows, and reports the end.
     fn finish(&self) {
         let until = Instant::now() + LAST_TRY;
         for uploader in &self.uploaders {

@@ -167,7 +167,7 @@ pub(super) struct CodeLayout {
     pub(super) has_wrapper: bool,
 }
 
-/// Where a ScopeInfo has its parts (`src/objects/scope-info.tq` of V8).
+/// Positions of the parts of a ScopeInfo (`src/objects/scope-info.tq` of V8).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScopeLayout {
     /// True if the flags are half a word, not a small integer, and the position precedes the

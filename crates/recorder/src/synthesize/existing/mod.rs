@@ -7,7 +7,7 @@
 //!   sideband on --> stamp, read process A --> stamp, read process B --> ... --> sampling on
 //!       |                 |
 //!       | a change here   | a change here has a record with a later time,
-//!       | is read below   | and so goes before what was read, whichever it was that was read
+//!       | is read below   | and so replaces the reading, whatever it has
 //! ```
 //!
 //! - A record gets the start time of its process's reading. Later changes have later records, and
