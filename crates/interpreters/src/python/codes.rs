@@ -176,7 +176,7 @@ impl Codes {
     }
 
     /// Takes in [`reads`](Self::reads) that were completed at a time, and reads the names of new
-    /// code objects.
+    /// code objects. A read that was not made, as on a busy machine, says nothing about a known one.
     pub(super) fn take_in(
         &mut self,
         reads: &[MemoryRead],
@@ -198,6 +198,7 @@ impl Codes {
                     self.forget(read.address);
                     new.push((read.address, identity));
                 }
+                (Some(_), None) if !read.is_read => {}
                 (_, None) => {
                     self.forget(read.address);
                     self.note_absent(read.address, proven);
@@ -314,7 +315,9 @@ impl Codes {
         let texts = reads.as_chunks::<3>().0.iter();
         for ((code, identity), (read, again)) in new.iter().zip(texts.zip(&again)) {
             if self.identity(again) != Some(*identity) {
-                self.note_reused(*code);
+                if again.is_read {
+                    self.note_reused(*code);
+                }
                 continue;
             }
             let [name, file, bytes] = read;
@@ -469,4 +472,80 @@ fn frame_words(place: FrameWords, read: &MemoryRead) -> Option<u64> {
 /// Returns true if a word may be the address of an object.
 pub(super) const fn is_pointer(word: u64) -> bool {
     word >= 1 << 12 && word < 1 << 52 && word.is_multiple_of(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: u64 = 0x10_0000;
+    const CODE_TYPE: u64 = 0x20_0000;
+
+    /// Code objects at [`CODE`], with the same text at all other addresses.
+    struct Process {
+        /// Instructions of the code object, which tell it from others.
+        size: u64,
+        /// True if reads come too late.
+        is_late: bool,
+    }
+
+    impl ProcessMemory for Process {
+        fn read(&mut self, reads: &mut [MemoryRead]) {
+            for read in reads {
+                read.is_read = !self.is_late;
+                if self.is_late {
+                    read.bytes.clear();
+                    continue;
+                }
+                let words = match read.address {
+                    CODE => [1, CODE_TYPE, self.size],
+                    _ => [1, CODE_TYPE, 0],
+                };
+                let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+                read.bytes
+                    .iter_mut()
+                    .zip(bytes)
+                    .for_each(|(to, byte)| *to = byte);
+            }
+        }
+    }
+
+    struct NoNames;
+
+    impl Names for NoNames {
+        fn address_of(&mut self, _: &str) -> Option<u64> {
+            None
+        }
+    }
+
+    #[test]
+    fn code_objects_whose_reads_come_too_late_stay_known() {
+        let mut codes = Codes::new(Layout::of(11).unwrap(), CODE_TYPE);
+        let mut process = Process {
+            size: 7,
+            is_late: false,
+        };
+        let mut prove = |process: &mut Process, time: u64| {
+            codes.begin_sample(time);
+            let mut reads = codes.reads(&[CODE]);
+            let is_due = !reads.is_empty();
+            process.read(&mut reads);
+            codes.take_in(&reads, time + 1, process, &mut NoNames);
+            (is_due, codes.is_proven(CODE), codes.number(CODE))
+        };
+        let first = prove(&mut process, 0);
+        assert_eq!(first, (true, false, 0));
+        assert_eq!(prove(&mut process, SETTLED), (true, true, 0));
+        let later = SETTLED + FRESH;
+        process.is_late = true;
+        assert_eq!(prove(&mut process, later + 2), (true, false, 0), "late");
+        process.is_late = false;
+        assert_eq!(prove(&mut process, later + 3), (true, true, 0));
+        // Settled code objects need no read for each sample, unless their address had another one.
+        assert_eq!(prove(&mut process, later + 5), (false, true, 0));
+        process.size = 8;
+        let another = prove(&mut process, 2 * later);
+        assert_eq!(another, (true, false, 1));
+        assert_eq!(prove(&mut process, 2 * later + 9), (true, false, 1));
+    }
 }

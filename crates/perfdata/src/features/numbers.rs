@@ -82,8 +82,10 @@ features! {
     PMU_CAPS = 31;
     /// Scheduling domains of each CPU.
     CPU_DOMAIN_INFO = 32;
-    /// Bytes of a cache line.
-    CLN_SIZE = 33;
+    /// ELF machine and its flags (written from perf 7.2 on).
+    E_MACHINE = 33;
+    /// Bytes of a cache line (written from perf 7.2 on).
+    CLN_SIZE = 34;
     /// simpleperf: files with their symbols, as protocol buffers each with a length.
     SIMPLEPERF_FILE = 128;
     /// simpleperf: key-value pairs.
