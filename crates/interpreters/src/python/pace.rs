@@ -12,14 +12,16 @@ const FEW: u32 = 65_536 / 25;
 /// its samples.
 const SOME: u32 = 65_536 / 8;
 
-/// Share of stacks with gaps, in 1 of 65,536, up to which it is looked at less often.
+/// Shares of stacks with gaps, in 1 of 65,536, up to which it is looked at less often.
 const RARE: u32 = 65_536 / 16;
+const VERY_RARE: u32 = 65_536 / 32;
 
 /// Intervals of looks between samples in nanoseconds, by the share of stacks with gaps. The first
 /// one is less than the time until the reader sees a sample.
 pub(super) const FREQUENT: u64 = 800_000;
 const USUAL: u64 = 2_400_000;
 const SELDOM: u64 = 4_800_000;
+const VERY_SELDOM: u64 = 9_600_000;
 
 /// Looks at high urgency that a process may use at once.
 const CREDIT: u32 = 4096;
@@ -58,6 +60,7 @@ impl Pace {
     /// Returns the interval of looks between samples in nanoseconds.
     pub(super) const fn interval(&self) -> u64 {
         match self.gaps {
+            ..=VERY_RARE => VERY_SELDOM,
             ..=RARE => SELDOM,
             gaps if gaps > SOME && self.credit >= RELAXED => FREQUENT,
             _ => USUAL,
