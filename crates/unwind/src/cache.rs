@@ -31,7 +31,7 @@ pub(crate) struct PlainRule {
     /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
     /// address, where its own frame pointer points.
     is_go: bool,
-    /// True if the code has moved the stack pointer, although the rule claims an empty frame.
+    /// True if the code contradicts the rule.
     pub(crate) is_doubtful: bool,
 }
 
@@ -91,9 +91,18 @@ impl PlainRule {
     /// Returns true if the return address is on top of the stack, as at the start of a function. For
     /// x86.
     pub(crate) fn has_no_frame(&self, arch: Arch) -> bool {
-        let is_bare = self.cfa_register == arch.sp()
-            && u64::try_from(self.cfa_offset) == Ok(arch.word_size());
-        is_bare && arch.is_x86() && !self.is_go
+        self.has_words(1, arch)
+    }
+
+    /// Returns true if one word is above the return address. For x86.
+    pub(crate) fn is_one_word(&self, arch: Arch) -> bool {
+        self.has_words(2, arch)
+    }
+
+    fn has_words(&self, words: u64, arch: Arch) -> bool {
+        let is_size = self.cfa_register == arch.sp()
+            && u64::try_from(self.cfa_offset) == Ok(words * arch.word_size());
+        is_size && arch.is_x86() && !self.is_go
     }
 
     /// Equivalent to [`step::apply`] with the original rule.

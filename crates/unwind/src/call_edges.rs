@@ -184,8 +184,12 @@ fn is_same_function(table: &UnwindTable, one: u64, other: u64) -> bool {
     }
 }
 
-/// Returns true if the call that ends at `call_end` cannot return: only padding is between it and the
-/// start of the next function. For x86.
+/// Maximum distance in bytes from a call that does not return to the next function: another such call
+/// may follow it, as of `__stack_chk_fail`.
+const MAX_BEHIND_CALL: usize = 5 + ALIGNMENT as usize;
+
+/// Returns true if the call that ends at `call_end` cannot return: only padding and calls are between
+/// it and the start of the next function. For x86.
 fn begins_behind_call(
     function: u64,
     call_end: u64,
@@ -193,14 +197,14 @@ fn begins_behind_call(
     modules: &dyn Modules,
 ) -> bool {
     let padding = function.wrapping_sub(call_end);
-    if padding >= ALIGNMENT || !table.arch().is_x86() {
+    if padding >= MAX_BEHIND_CALL as u64 || !table.arch().is_x86() {
         return false;
     }
     let module = Module {
         table: Some(table),
         bias,
     };
-    let mut bytes = [0; code::LONGEST_CALL + ALIGNMENT as usize];
+    let mut bytes = [0; code::LONGEST_CALL + MAX_BEHIND_CALL];
     let start = call_end.wrapping_sub(code::LONGEST_CALL as u64);
     let len = code::LONGEST_CALL + padding as usize;
     let Some(bytes) = bytes.get_mut(..len) else {
@@ -212,9 +216,12 @@ fn begins_behind_call(
     let (call, padding) = bytes.split_at(code::LONGEST_CALL);
     let mut padding = Decoder::new(table.arch().bits(), padding, DecoderOptions::NONE);
     code::ends_with_call(call)
-        && padding
-            .iter()
-            .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
+        && padding.iter().all(|instruction| {
+            matches!(
+                instruction.mnemonic(),
+                Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Call
+            )
+        })
 }
 
 /// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`

@@ -129,5 +129,8 @@ pub use memory::{Memory, StackDump};
 pub use modules::{Module, Modules};
 pub use registers::Registers;
 pub use simulate::SimulationCacheStats;
-pub use table::{CalledFunctions, FunctionRanges, GoNames, TableStats, UnwindTable, go_text_start};
+pub use table::{
+    CalledFunctions, FunctionRanges, GoNames, TableStats, UnwindTable, go_functions_in,
+    go_text_start,
+};
 pub use unwinder::{CacheStats, Unwinder};

@@ -1,9 +1,10 @@
 //! Demangling: from linkage names to names as in the source code.
 //!
-//! Supports Rust (legacy and v0), C++ (Itanium ABI), D, Ada, GNU Fortran, Haskell, Nim and OCaml.
-//! Other names stay unchanged. Swift demanglers compile the C++ of Swift's own library (symbolic-demangle,
-//! swift-demangler, and macho-demangle through it) or call its runtime (swift-demangle,
-//! swift-runtime). No Rust crate for D was found; libiberty, LLVM and D's own runtime demangle it.
+//! Supports Rust (legacy and v0), C++ (Itanium ABI), D, Free Pascal, Ada, GNU Fortran, Haskell, Nim
+//! and OCaml. Other names stay unchanged. Swift demanglers compile the C++ of Swift's own library
+//! (symbolic-demangle, swift-demangler, and macho-demangle through it) or call its runtime
+//! (swift-demangle, swift-runtime). No Rust crate for D was found; libiberty, LLVM and D's own runtime
+//! demangle it.
 //!
 //! Names are untrusted, so time, stack and length are limited: see [`MAX_INPUT`] and
 //! [`MAX_OUTPUT`].
@@ -13,6 +14,7 @@ mod cpp;
 mod d;
 mod default_arguments;
 mod encoded;
+mod pascal;
 mod rust;
 mod short;
 
@@ -68,6 +70,7 @@ pub(crate) fn demangle_in<'raw>(
     let name = rust::demangle(raw, style)
         .or_else(|| cpp::demangle(raw, style))
         .or_else(|| d::demangle(raw, style))
+        .or_else(|| pascal::demangle(raw, style))
         .or_else(|| {
             // The search for evidence costs more than decoding.
             let mut decoded = Language::ALL.iter().filter_map(|language| {

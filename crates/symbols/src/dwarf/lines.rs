@@ -1,8 +1,7 @@
 //! File names in the line program of a unit (DWARF 5, section 6.2.4).
 
 use super::sections::Slice;
-use super::texts::Texts;
-use super::work_budget::WorkBudget;
+use super::work_budget::{Texts, WorkBudget};
 use gimli::{
     AttributeValue, DebugLineOffset, Dwarf, IncompleteLineProgram, LineProgramHeader, Reader,
     Section, Unit,

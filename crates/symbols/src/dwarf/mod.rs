@@ -22,8 +22,7 @@
 //! | `rows` | the line program of a unit |
 //! | `batch` | lookup of all addresses in one unit |
 //! | `abbreviations` | abbreviation tables |
-//! | `work_budget` | limits the work of a lookup |
-//! | `texts` | interned names and paths |
+//! | `work_budget` | limits the work of a lookup, interns its names and paths |
 //! | `split` | `.dwo` and `.dwp` files |
 
 mod abbreviations;
@@ -41,7 +40,6 @@ mod resolve;
 mod rows;
 mod sections;
 mod split;
-mod texts;
 mod unit_refs;
 mod units;
 mod walk;

@@ -1,4 +1,5 @@
-//! [`WorkBudget`]: limits the work of one lookup in debug information.
+//! [`WorkBudget`]: limits the work of one lookup in debug information. [`Texts`]: names and paths
+//! within it.
 //!
 //! A few bytes of DWARF can refer to much data: a line program, an abbreviation table, a long name,
 //! attributes without length. So each reference is charged again. The budget is proportional to the
@@ -8,6 +9,8 @@
 use super::sections::Slice;
 use gimli::{AttributeValue, Dwarf, Reader, Section, Unit};
 use rprof_image::MemoryBudget;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Minimum budget, in bytes to read (a few GB per second).
@@ -94,6 +97,34 @@ impl WorkBudget {
             self.refuse();
         }
         taken.ok().map(|_| ())
+    }
+}
+
+/// Interned names and paths of results.
+pub(super) struct Texts {
+    known: FxHashMap<Box<[u8]>, Arc<str>>,
+    work: Arc<WorkBudget>,
+}
+
+impl Texts {
+    pub(super) fn new(work: &Arc<WorkBudget>) -> Self {
+        Self {
+            known: FxHashMap::default(),
+            work: Arc::clone(work),
+        }
+    }
+
+    /// Returns the shared text. `None` beyond the limit: a malicious file could have 64 KiB for
+    /// every address.
+    pub(super) fn get(&mut self, bytes: &[u8]) -> Option<Arc<str>> {
+        self.work.spend_len(bytes.len() / 8)?;
+        if let Some(known) = self.known.get(bytes) {
+            return Some(Arc::clone(known));
+        }
+        self.work.keep_text(bytes.len())?;
+        let text: Arc<str> = String::from_utf8_lossy(bytes).into();
+        self.known.insert(bytes.into(), Arc::clone(&text));
+        Some(text)
     }
 }
 

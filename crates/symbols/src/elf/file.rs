@@ -87,13 +87,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
     /// known from the hash table only.
     fn dynamic_symbols(&self) -> Option<Symbols<'data, E>> {
         let endian = self.endian;
-        let segments = self.header.program_headers(endian, self.data).ok()?;
-        let dynamic = (segments.iter())
-            .find_map(|segment| segment.dynamic(endian, self.data).ok().flatten())?;
-        let value = |tag| {
-            let found = dynamic.iter().find(|entry| entry.d_tag(endian) == tag)?;
-            Some(found.d_val(endian).into())
-        };
+        let dynamic = self.dynamic()?;
+        let value = |tag| self.dynamic_value(dynamic, tag);
         let offset = |tag| Some(self.segments.offset_of_svma(value(tag)?)?.0);
         let bytes = |tag| self.data.get(usize::try_from(offset(tag)?).ok()?..);
         let by_gnu = || {
@@ -115,6 +110,18 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             string_range: self.range(start, end)?,
             section: SymbolTable::default(),
         })
+    }
+
+    /// Returns the entries of the dynamic segment.
+    pub(super) fn dynamic(&self) -> Option<&'data [E::Dyn]> {
+        let segments = self.header.program_headers(self.endian, self.data).ok()?;
+        let mut found = segments.iter();
+        found.find_map(|segment| segment.dynamic(self.endian, self.data).ok().flatten())
+    }
+
+    pub(super) fn dynamic_value(&self, dynamic: &[E::Dyn], tag: elf::DynamicTag) -> Option<u64> {
+        let found = (dynamic.iter()).find(|entry| entry.d_tag(self.endian) == tag)?;
+        Some(found.d_val(self.endian).into())
     }
 
     fn section_range(&self, section: SectionIndex) -> Option<Range<usize>> {

@@ -2,14 +2,19 @@
 //!
 //! An entry jumps through a slot of the global offset table, and a dynamic relocation names the
 //! function for that slot. So each entry is decoded for its slot. This works for `.plt`, `.plt.sec`
-//! (with `-z ibtplt`) and `.plt.got` (bound at load time), in any order.
+//! (with `-z ibtplt`) and `.plt.got` (bound at load time), in any order. In files without section
+//! headers, the dynamic segment leads to the relocations, and the table's header to the entries.
 
 use super::file::{File, Symbols};
 use super::table::{Entry, Origin, Table};
 use object::Endianness;
+use object::ReadRef;
 use object::elf;
 use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, Sym};
 use rustc_hash::FxHashMap;
+
+/// Usual size in bytes of an entry.
+const SIZE: usize = 16;
 
 /// Value of a slot, as the dynamic linker sets it.
 #[derive(Clone, Copy)]
@@ -77,26 +82,31 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     let Some(form) = Form::of(file) else {
         return indirect;
     };
-    let mut sections = plt_sections(file).peekable();
-    if sections.peek().is_none() {
+    let tables = match file.sections.is_empty() {
+        true => without_section(file, form).into_iter().collect(),
+        false => linkage_tables(file),
+    };
+    if tables.is_empty() {
         return indirect;
     }
-    let slots = slots(file, dynsym);
+    let slots = match file.sections.is_empty() {
+        true => slots_by_segment(file, dynsym).unwrap_or_default(),
+        false => slots(file, dynsym),
+    };
     // Built on demand: only resolvers need a symbol lookup.
     let mut symbols = None;
-    for section in sections {
-        let svma: u64 = section.sh_addr(file.endian).into();
-        let stated: u64 = section.sh_entsize(file.endian).into();
-        let size = if matches!(stated, 8 | 16 | 24 | 32) {
-            stated as usize
-        } else {
-            16
-        };
-        let bytes = file.section_bytes(section);
+    for table in tables {
+        let LinkageTable {
+            svma, size, bytes, ..
+        } = table;
         let mut at = 0;
         while let Some(code) = bytes.get(at..).filter(|rest| rest.len() >= 8) {
             let code = &code[..code.len().min(size)];
             let here = svma.wrapping_add(at as u64);
+            // Entries of `.plt.got` may be shorter, and the next table is aligned.
+            let is_short = matches!(code, [0xff, 0x25, _, _, _, _, 0x66, 0x90, ..]);
+            let is_short = table.is_open && (is_short || !at.is_multiple_of(SIZE));
+            let size = if is_short { SIZE / 2 } else { size };
             let mut len = size;
             if at == 0 && is_header(code, form) {
                 len = if form == Form::Aarch64 { 32 } else { 16 };
@@ -120,12 +130,77 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
                 if let Some((origin, name)) = name {
                     entries.push(Entry::new(here, size as u64, origin, name));
                 }
+            } else if table.is_open && !is_short {
+                break;
             }
             at += len;
         }
     }
     indirect.sort_by_key(|entry| entry.start);
     indirect
+}
+
+/// Code with entries.
+struct LinkageTable<'data> {
+    svma: u64,
+    /// Size of an entry in bytes.
+    size: usize,
+    bytes: &'data [u8],
+    /// True if the end is unknown: other code follows the last entry.
+    is_open: bool,
+}
+
+fn linkage_tables<'data, E: FileHeader<Endian = Endianness>>(
+    file: &File<'data, '_, E>,
+) -> Vec<LinkageTable<'data>> {
+    let table = |section: &E::SectionHeader| {
+        let stated: u64 = section.sh_entsize(file.endian).into();
+        LinkageTable {
+            svma: section.sh_addr(file.endian).into(),
+            size: if matches!(stated, 8 | 16 | 24 | 32) {
+                stated as usize
+            } else {
+                SIZE
+            },
+            bytes: file.section_bytes(section),
+            is_open: false,
+        }
+    };
+    plt_sections(file).map(table).collect()
+}
+
+/// Finds the linkage table of a file without section headers by the table's header, which jumps
+/// through the third word of the global offset table. The dynamic segment has the address of that
+/// table (`DT_PLTGOT`). For x86-64.
+fn without_section<'data, E: FileHeader<Endian = Endianness>>(
+    file: &File<'data, '_, E>,
+    form: Form,
+) -> Option<LinkageTable<'data>> {
+    let got = file.dynamic_value(file.dynamic()?, elf::DT_PLTGOT)?;
+    if form != Form::X86_64 {
+        return None;
+    }
+    let mut found = file.segments.code().filter_map(|segment| {
+        let start = usize::try_from(segment.offset).ok()?;
+        let len = usize::try_from(segment.file_size).ok()?;
+        let bytes = file.data.get(start..)?;
+        let bytes = bytes.get(..len).unwrap_or(bytes);
+        // The alignment of the table.
+        let first = (segment.svma.next_multiple_of(16) - segment.svma) as usize;
+        let mut places = (first..bytes.len()).step_by(16);
+        let at = places.find(|&at| {
+            let code = bytes.get(at..).unwrap_or_default();
+            let jump = segment.svma.wrapping_add(at as u64 + 6);
+            is_header(code, form) && jump_slot(code.get(6..), jump) == Some(got.wrapping_add(16))
+        })?;
+        Some(LinkageTable {
+            svma: segment.svma.wrapping_add(at as u64),
+            size: SIZE,
+            bytes: bytes.get(at..)?,
+            is_open: true,
+        })
+    });
+    found.next()
 }
 
 fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
@@ -142,6 +217,11 @@ pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
     file: &File<'_, '_, E>,
     svmas: &[u64],
 ) -> bool {
+    if file.sections.is_empty() {
+        return Form::of(file)
+            .and_then(|form| without_section(file, form))
+            .is_some();
+    }
     // The last entry may extend slightly past the section.
     const LONGEST: u64 = 64;
     plt_sections(file).any(|section| {
@@ -186,6 +266,43 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
             .section_name(file.endian, section)
             .unwrap_or_default();
         let lazy = name == b".rela.plt";
+        slots.add(file, dynsym, relocations, lazy);
+    }
+    slots
+}
+
+/// Reads the slots of a file without section headers.
+fn slots_by_segment<'data, E: FileHeader<Endian = Endianness>>(
+    file: &File<'data, '_, E>,
+    dynsym: Option<&Symbols<'data, E>>,
+) -> Option<Slots> {
+    let mut slots = Slots::default();
+    let dynamic = file.dynamic()?;
+    let tables = [
+        (elf::DT_RELA, elf::DT_RELASZ, false),
+        (elf::DT_JMPREL, elf::DT_PLTRELSZ, true),
+    ];
+    for (address, size, lazy) in tables {
+        let value = |tag| file.dynamic_value(dynamic, tag);
+        let (Some(address), Some(size)) = (value(address), value(size)) else {
+            continue;
+        };
+        let (offset, left) = file.segments.offset_of_svma(address)?;
+        let count = usize::try_from(size.min(left)).ok()? / size_of::<E::Rela>();
+        let relocations: &[E::Rela] = file.data.read_slice_at(offset, count).ok()?;
+        slots.add(file, dynsym, relocations, lazy);
+    }
+    Some(slots)
+}
+
+impl Slots {
+    fn add<'data, E: FileHeader<Endian = Endianness>>(
+        &mut self,
+        file: &File<'data, '_, E>,
+        dynsym: Option<&Symbols<'data, E>>,
+        relocations: &[E::Rela],
+        lazy: bool,
+    ) {
         for relocation in relocations {
             let kind = relocation.r_type(file.endian, false);
             let target = if matches!(kind, elf::R_X86_64_IRELATIVE | elf::R_AARCH64_IRELATIVE) {
@@ -204,18 +321,14 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
             } else {
                 continue;
             };
-            slots
-                .by_svma
+            self.by_svma
                 .insert(relocation.r_offset(file.endian).into(), target);
             if lazy {
-                slots.by_index.push(target);
+                self.by_index.push(target);
             }
         }
     }
-    slots
-}
 
-impl Slots {
     /// Adds the relocations of i386. The slot of an indirect function holds the resolver's SVMA.
     fn add_x86<'data, E: FileHeader<Endian = Endianness>>(
         &mut self,
@@ -286,7 +399,7 @@ fn decode(code: &[u8], svma: u64, form: Form, slots: &Slots) -> Option<Target> {
 /// `.plt` are `endbr64; push $index; jmp header`, with the index of the relocation.
 fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<[u8; 4]> { code.get(at..at + 4)?.try_into().ok() };
-    let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
+    let at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
         4
     } else {
         0
@@ -295,17 +408,22 @@ fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
         let index = u32::from_le_bytes(word(at + 1)?);
         return slots.by_index.get(index as usize).copied();
     }
-    if code.get(at) == Some(&0xf2) {
-        at += 1;
-    }
-    if code.get(at..at + 2) != Some(&[0xff, 0x25]) {
-        return None;
-    }
-    let displacement = i32::from_le_bytes(word(at + 2)?);
-    let slot = svma
-        .wrapping_add(at as u64 + 6)
-        .wrapping_add_signed(displacement.into());
+    let slot = jump_slot(code.get(at..), svma.wrapping_add(at as u64))?;
     slots.by_svma.get(&slot).copied()
+}
+
+/// Decodes `jmp *slot(%rip)`, optionally after `bnd`.
+fn jump_slot(code: Option<&[u8]>, svma: u64) -> Option<u64> {
+    let (displacement, len) = match code? {
+        [0xff, 0x25, rest @ ..] => (rest, 6),
+        [0xf2, 0xff, 0x25, rest @ ..] => (rest, 7),
+        _ => return None,
+    };
+    let displacement = i32::from_le_bytes(*displacement.first_chunk()?);
+    Some(
+        svma.wrapping_add(len)
+            .wrapping_add_signed(displacement.into()),
+    )
 }
 
 /// Decodes `jmp *slot` or `jmp *distance(%ebx)`, optionally after `endbr32`. Lazy entries of `-z

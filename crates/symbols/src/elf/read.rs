@@ -10,7 +10,7 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use rprof_image::{BuildId, Segments, build_id_of};
-use rprof_unwind::{GoNames, go_text_start};
+use rprof_unwind::{GoNames, go_functions_in, go_text_start};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -448,13 +448,27 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
     /// file.
     fn go_names(&self) -> Option<GoNames> {
         let section = |name: &[u8]| self.sections.section_by_name(self.endian, name);
-        let (_, table) = section(b".gopclntab").or_else(|| section(b".data.rel.ro.gopclntab"))?;
+        let table = section(b".gopclntab").or_else(|| section(b".data.rel.ro.gopclntab"));
+        // The C compiler as linker has no section for it.
+        let (table, before) = match table {
+            Some((_, table)) => (table, 0),
+            None => {
+                section(b".go.buildinfo")?;
+                let (_, table) = section(b".data.rel.ro")?;
+                (table, go_functions_in(self.section_bytes(table))?)
+            }
+        };
+        let bytes = self
+            .section_bytes(table)
+            .get(usize::try_from(before).ok()?..)?;
+        let svma: u64 = table.sh_addr(self.endian).into();
         let relocations = section(b".rela.dyn");
         let relocations = relocations.map_or(&[][..], |(_, section)| self.section_bytes(section));
-        let text = go_text_start(table.sh_addr(self.endian).into(), relocations);
+        let text = go_text_start(svma.wrapping_add(before), relocations);
         let start_of_text = || Some(section(b".text")?.1.sh_addr(self.endian).into());
-        let names = GoNames::parse(self.section_bytes(table), text.or_else(start_of_text)?)?;
-        let offset = usize::try_from(table.file_range(self.endian)?.0).ok()?;
+        let names = GoNames::parse(bytes, text.or_else(start_of_text)?)?;
+        let offset = table.file_range(self.endian)?.0.checked_add(before)?;
+        let offset = usize::try_from(offset).ok()?;
         let Range { start, end } = names.strings;
         Some(GoNames {
             strings: offset.checked_add(start)?..offset.checked_add(end)?,

@@ -1,6 +1,6 @@
 //! Starts, sizes and names compared with `nm`, PLT entries compared with `objdump`.
 
-use crate::tools::{Scratch, compiled_files, have, run, system_files};
+use crate::tools::{Scratch, compiled_files, have, run, system_files, without_section_headers};
 use rprof_symbols::{ElfSymbol, ElfSymbols, ImageKey, Style, Symbolizer};
 use rprof_testing::{Need, has};
 use std::collections::{HashMap, HashSet};
@@ -79,8 +79,11 @@ fn plt_as_objdump_has_it() {
     }
     let scratch = Scratch::new();
     let (mut checked, mut nameless) = (0, 0);
+    let (mut checked_bare, mut nameless_bare) = (0, 0);
     for path in compiled_files(&scratch).into_iter().chain(system_files()) {
-        let symbols = ElfSymbols::parse(std::fs::read(&path).unwrap()).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let bare = ElfSymbols::parse(without_section_headers(bytes.clone())).unwrap();
+        let symbols = ElfSymbols::parse(bytes).unwrap();
         let mut command = Command::new("objdump");
         command.args([
             "-d",
@@ -124,10 +127,20 @@ fn plt_as_objdump_has_it() {
             );
             assert!(found.name(Style::Full).ends_with("@plt"));
             checked += 1;
+            let Some(found) = bare.lookup_svma(start).filter(ElfSymbol::is_plt) else {
+                nameless_bare += 1;
+                continue;
+            };
+            let place = format!("{} {start:#x}", path.display());
+            assert_eq!(String::from_utf8_lossy(found.raw()), name, "{place}");
+            checked_bare += 1;
         }
     }
     eprintln!("objdump: {checked} PLT entries agree, {nameless} have no name here");
+    eprintln!("without section headers: {checked_bare} agree, {nameless_bare} have no name");
     assert!(nameless * 100 <= checked);
+    // A file whose table has no header.
+    assert!(nameless_bare * 10 <= checked_bare);
 }
 
 /// A stripped Go program names its Go functions as before, and no C functions.

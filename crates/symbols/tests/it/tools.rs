@@ -87,6 +87,17 @@ pub(crate) fn run(command: &mut Command, input: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Removes the section headers of an ELF file, as `sstrip` does.
+pub(crate) fn without_section_headers(mut bytes: Vec<u8>) -> Vec<u8> {
+    let (offset, counts) = match bytes[4] {
+        1 => (0x20..0x24, 0x2e..0x34),
+        _ => (0x28..0x30, 0x3a..0x40),
+    };
+    bytes[offset].fill(0);
+    bytes[counts].fill(0);
+    bytes
+}
+
 /// Returns the existing programs and libraries from a list of system files.
 pub(crate) fn system_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = [

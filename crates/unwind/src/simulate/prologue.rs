@@ -62,6 +62,13 @@ pub(super) fn end_of_return_thunk(
     Some(target.wrapping_add(len))
 }
 
+/// Returns true for code with a thunk that replaces an indirect jump or call against Spectre: `call`,
+/// a loop of `pause`, `lfence` and `jmp` that is never executed, and the jump.
+pub(crate) fn has_inline_thunk(code: &[u8]) -> bool {
+    const LOOP: [u8; 7] = [0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9];
+    code.windows(LOOP.len()).any(|bytes| bytes == LOOP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Maximum number of instructions per frame, from the first branch on.
+/// Maximum number of instructions per search, from the first branch on.
 const MAX_INSTRUCTIONS: usize = 2000;
 /// Maximum number of instructions before the first branch. Codecs have 20 kB of straight assembly.
 const MAX_STRAIGHT: usize = 16_000;
@@ -32,22 +32,56 @@ pub(crate) fn simulate_to_return(
         return exit;
     }
     let ip = registers.ip();
-    let mut window = CodeWindow::with_snapshots();
-    let mut log = SimulationLog::default();
-    let (exit, end) = search(registers, memory, text, &mut window, &mut log);
-    if let Some(generation) = generation {
-        cache.insert(generation, ip, log, end, window.into_snapshots());
+    let mut of = |order| {
+        let mut window = CodeWindow::with_snapshots();
+        let mut log = SimulationLog::default();
+        let found = search(registers, memory, text, order, &mut window, &mut log);
+        (found, window, log)
+    };
+    let (mut found, mut window, mut log) = of(Order::Straight);
+    if found.is_exhausted {
+        (found, window, log) = of(Order::Ahead);
     }
-    exit
+    if let Some(generation) = generation {
+        cache.insert(generation, ip, log, found.end, window.into_snapshots());
+    }
+    found.exit
+}
+
+/// Side of a conditional branch that is tried first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The next instruction.
+    Straight,
+    /// The target, if it is ahead: past loops of long assembly, such as kernels of linear algebra.
+    Ahead,
+}
+
+struct Outcome {
+    exit: Exit,
+    end: PathEnd,
+    /// True if no path reached a return within the limit.
+    is_exhausted: bool,
+}
+
+impl Outcome {
+    const fn found(exit: Exit, end: PathEnd) -> Self {
+        Self {
+            exit,
+            end,
+            is_exhausted: false,
+        }
+    }
 }
 
 fn search(
     registers: &mut Registers,
     memory: &dyn Memory,
     text: &dyn CodeSource,
+    order: Order,
     window: &mut CodeWindow,
     log: &mut SimulationLog,
-) -> (Exit, PathEnd) {
+) -> Outcome {
     let arch = registers.arch();
     let mut seen = FxHashSet::with_capacity_and_hasher(SEEN, FxBuildHasher);
     let mut waiting = vec![PathState::new(registers)];
@@ -100,7 +134,7 @@ fn search(
                     if instruction.mnemonic() == Mnemonic::Call
                         && code::exits(arch, window.at(path.ip, code::LEN, text))
                     {
-                        return (Exit::End, PathEnd::Exit);
+                        return Outcome::found(Exit::End, PathEnd::Exit);
                     }
                     // A function may end with a call that does not return.
                     if instruction.mnemonic() == Mnemonic::Call && text.is_described(path.ip) {
@@ -116,14 +150,21 @@ fn search(
                 }
                 FlowControl::ConditionalBranch => {
                     straight = 0;
-                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                    let next = instruction.next_ip();
+                    let is_inside = !text.is_described(target);
+                    let goes_ahead = order == Order::Ahead && is_inside && target > next;
+                    let (first, second) = match goes_ahead {
+                        true => (target, next),
+                        false => (next, target),
+                    };
+                    if waiting.len() < MAX_BRANCHES && is_inside {
                         waiting.push(PathState {
-                            ip: target,
+                            ip: second,
                             ..path.clone()
                         });
                         log.forks();
                     }
-                    path.ip = instruction.next_ip();
+                    path.ip = first;
                     continue;
                 }
                 FlowControl::UnconditionalBranch if !text.is_described(target) => {
@@ -191,11 +232,15 @@ fn search(
                 true => PathEnd::TailJump,
                 false => PathEnd::Return { popped },
             };
-            return (Exit::Return { address, slot }, end);
+            return Outcome::found(Exit::Return { address, slot }, end);
         }
     }
     let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
-    (exit, PathEnd::Lost)
+    Outcome {
+        exit,
+        end: PathEnd::Lost,
+        is_exhausted: left == 0,
+    }
 }
 
 /// Returns true for the jump of a PLT entry, which goes through memory at a fixed place. Jump tables

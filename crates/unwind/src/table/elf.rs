@@ -1,5 +1,6 @@
 //! Finds the parts of an ELF file that a table needs.
 
+use super::pclntab::go_functions_in;
 use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
 use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_GNU_EH_FRAME};
@@ -104,6 +105,8 @@ impl<'a> Elf<'a> {
         let Ok(sections) = header.sections(endian, bytes) else {
             return;
         };
+        let mut has_go = false;
+        let mut relocated = None;
         for section in sections.iter() {
             let Ok(name) = sections.section_name(endian, section) else {
                 continue;
@@ -135,6 +138,8 @@ impl<'a> Elf<'a> {
                     self.is_go = true;
                     self.go_functions = Some((svma, (section.sh_offset(endian).into(), size)));
                 }
+                b".go.buildinfo" => has_go = self.arch != Arch::X86,
+                b".data.rel.ro" => relocated = Some((svma, section.sh_offset(endian).into(), size)),
                 b".rela.dyn" => self.relocations = Some((section.sh_offset(endian).into(), size)),
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
@@ -143,6 +148,14 @@ impl<'a> Elf<'a> {
                 }
                 _ => {}
             }
+        }
+        if has_go
+            && !self.is_go
+            && let Some((svma, offset, size)) = relocated
+        {
+            let found = part(bytes, offset, size).and_then(go_functions_in);
+            self.go_functions = found.map(|at| (svma + at, (offset + at, size - at)));
+            self.is_go = found.is_some();
         }
     }
 

@@ -16,7 +16,7 @@ mod undescribed;
 
 pub use called::CalledFunctions;
 pub use functions::FunctionRanges;
-pub use pclntab::{GoNames, go_text_start};
+pub use pclntab::{GoNames, go_functions_in, go_text_start};
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};
@@ -52,6 +52,8 @@ pub struct UnwindTable {
     switches: Switches,
     /// Go functions without call frame information.
     go_functions: GoFunctions,
+    /// SVMAs of the code of Go.
+    go_text: Option<Range<u64>>,
     undescribed: UndescribedCode,
     has_too_long: bool,
     eh_frame: Option<Cfi>,
@@ -107,13 +109,15 @@ impl UnwindTable {
         let eh_frame = eh_frame.map(|section| cfi(section, true));
         let debug_frame = debug_frame.map(|section| cfi(section, false));
         let some = |cfi: &Cfi| cfi.fdes() != 0;
-        let go_functions = match (elf.go_functions, &debug_frame) {
-            (Some((svma, (offset, len))), None) => {
-                let part = |(offset, len)| elf::part(bytes, offset, len).unwrap_or(&[]);
-                let relocations = elf.relocations.map_or(&[][..], part);
-                let text = go_text_start(svma, relocations).or(elf.text);
-                GoFunctions::parse(part((offset, len)), text.unwrap_or(base))
-            }
+        let go_list = elf.go_functions.map(|(svma, (offset, len))| {
+            let part = |(offset, len)| elf::part(bytes, offset, len).unwrap_or(&[]);
+            let relocations = elf.relocations.map_or(&[][..], part);
+            let text = go_text_start(svma, relocations).or(elf.text);
+            (part((offset, len)), text.unwrap_or(base))
+        });
+        let go_text = go_list.and_then(|(list, text)| GoFunctions::text(list, text));
+        let go_functions = match (go_list, &debug_frame) {
+            (Some((list, text)), None) => GoFunctions::parse(list, text),
             _ => GoFunctions::default(),
         };
         let described_entry = described
@@ -140,6 +144,7 @@ impl UnwindTable {
                 _ => Switches::default(),
             },
             go_functions,
+            go_text,
             segments: elf.segments,
         })
     }
@@ -191,6 +196,7 @@ impl UnwindTable {
             plts: Box::default(),
             switches: Switches::default(),
             go_functions: GoFunctions::default(),
+            go_text: None,
             segments: elf.segments,
         }
     }
@@ -326,7 +332,11 @@ impl UnwindTable {
 
     /// Returns true for Go code. `.eh_frame` covers only the C code of a Go image.
     pub(crate) fn is_go_code(&self, svma: u64) -> bool {
-        if !self.is_go {
+        let is_elsewhere = self
+            .go_text
+            .as_ref()
+            .is_some_and(|text| !text.contains(&svma));
+        if !self.is_go || is_elsewhere {
             return false;
         }
         let relative = svma.checked_sub(self.base);

@@ -50,6 +50,33 @@ pub fn go_text_start(section: u64, relocations: &[u8]) -> Option<u64> {
     word(found, 16)
 }
 
+/// Returns the offset of Go's list of functions in `.data.rel.ro`. The C compiler links libraries and
+/// programs of `-buildmode=c-shared`, `c-archive` and `pie` with C code, and puts the list there. Call it
+/// for images with a section `.go.buildinfo` only.
+pub fn go_functions_in(section: &[u8]) -> Option<u64> {
+    const ALIGNMENT: usize = 32;
+    let is_list = |at: &usize| {
+        let rest = section.get(*at..).unwrap_or_default();
+        matches!(
+            rest,
+            [
+                0xf0 | 0xf1 | 0xfa | 0xfb,
+                0xff,
+                0xff,
+                0xff,
+                0,
+                0,
+                1 | 4,
+                8,
+                ..
+            ]
+        )
+    };
+    let mut places = (0..section.len()).step_by(ALIGNMENT);
+    let found = places.find(|at| is_list(at))?;
+    u64::try_from(found).ok()
+}
+
 /// Function starts and frame sizes of a Go image.
 #[derive(Debug, Default)]
 pub(super) struct GoFunctions {
@@ -66,6 +93,16 @@ impl GoFunctions {
     /// formats omit.
     pub(super) fn parse(section: &[u8], text: u64) -> Self {
         parse(section, text).unwrap_or_default()
+    }
+
+    /// Returns the SVMAs of Go's code. Behind it may be code of other languages. `None` for formats
+    /// before Go 1.18.
+    pub(super) fn text(section: &[u8], text: u64) -> Option<Range<u64>> {
+        let list = List::parse(section, text)?;
+        match list.version {
+            Version::Go12 | Version::Go116 => None,
+            Version::Go118 | Version::Go120 => Some(list.base..list.end()?),
+        }
     }
 
     /// Returns the start of the function that contains this SVMA, or that ended before it.

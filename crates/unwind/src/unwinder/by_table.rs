@@ -16,6 +16,9 @@ use crate::{
 /// Maximum distance in bytes from the start of a function to code whose rule is checked.
 const MAX_LEAF: usize = 1024;
 
+/// Maximum distance in bytes from an inline thunk to code whose rule is checked.
+const MAX_BEHIND: u64 = 4096;
+
 impl Unwinder {
     /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     pub(super) fn plain_rule(
@@ -43,12 +46,22 @@ impl Unwinder {
             let len = modules.code(start.wrapping_add(module.bias), code);
             rule.is_doubtful = simulate::uses_stack(self.arch, code.get(..len).unwrap_or(&[]));
         }
+        if rule.is_one_word(self.arch)
+            && let Some(start) = table.function_start(svma)
+        {
+            let start = start.max(svma.saturating_sub(MAX_BEHIND));
+            let mut code = [0; MAX_BEHIND as usize];
+            let code = code.get_mut(..(svma - start) as usize).unwrap_or(&mut []);
+            let len = modules.code(start.wrapping_add(module.bias), code);
+            rule.is_doubtful = simulate::has_inline_thunk(code.get(..len).unwrap_or(&[]));
+        }
         Some(rule)
     }
 
-    /// Returns the caller of a frame whose rule claims that it is empty, although its code moves the
-    /// stack pointer or calls: compilers describe functions without prologue (`naked`) so. The code
-    /// decides. If it is inconclusive, the call before the return address must lead to the frame.
+    /// Returns the caller of a frame whose rule the code contradicts. Functions without prologue
+    /// (`naked`) move the stack pointer or call, and their rule claims that the frame is empty. Behind
+    /// an inline thunk, gcc describes the frame of the thunk (`-mindirect-branch=thunk-inline`). The
+    /// code decides. If it is inconclusive, the call before the return address must lead to the frame.
     #[cold]
     pub(super) fn where_rule_is_doubtful(
         &self,

@@ -133,11 +133,25 @@ impl Modules for Undescribed {
     }
 }
 
-/// A function ends with a call that does not return. The next one, which is long, begins behind it.
+/// A function ends with a call that does not return, or with two, as of `longjmp` and
+/// `__stack_chk_fail`. The next one, which is long, begins behind it.
 #[test]
 fn a_call_that_does_not_return_does_not_lead_to_the_next_function() {
-    const ENDLESS: u64 = 0x1800;
-    const BEHIND_LAST: u64 = 0x1145;
+    for calls in [1, 2] {
+        let (found, end) = at_the_end_of_a_function(calls);
+        assert_eq!(found, [ENDLESS, BEHIND_LAST], "{calls}: {end:?}");
+        assert!(
+            matches!(end, UnwindOutcome::Truncated(_)),
+            "{calls}: {end:?}"
+        );
+    }
+}
+
+const ENDLESS: u64 = 0x1800;
+const BEHIND_LAST: u64 = 0x1145;
+
+/// Returns the frames in a function that the first of `calls` calls at the end of another one called.
+fn at_the_end_of_a_function(calls: u64) -> (Vec<u64>, UnwindOutcome) {
     const NEXT: u64 = 0x1150;
     const BEHIND_NEXT: u64 = 0x1a00;
     let mut code = vec![0x90; 0x10000];
@@ -145,7 +159,8 @@ fn a_call_that_does_not_return_does_not_lead_to_the_next_function() {
         let at = at as usize - 0x1000;
         code[at..at + bytes.len()].copy_from_slice(bytes);
     };
-    for (behind, target) in [(BEHIND_LAST, ENDLESS), (BEHIND_NEXT, NEXT)] {
+    let last = (0..calls).map(|number| (BEHIND_LAST + 5 * number, ENDLESS));
+    for (behind, target) in last.chain([(BEHIND_NEXT, NEXT)]) {
         let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
         put(behind - 5, &[0xe8, a, b, c, d]);
     }
@@ -168,7 +183,5 @@ fn a_call_that_does_not_return_does_not_lead_to_the_next_function() {
         8,
         &mut frames,
     );
-    let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
-    assert_eq!(found, [ENDLESS, BEHIND_LAST], "{end:?}");
-    assert!(matches!(end, UnwindOutcome::Truncated(_)), "{end:?}");
+    (frames.iter().map(|frame| frame.address).collect(), end)
 }

@@ -160,3 +160,23 @@ fn jumps_to_constant_addresses_are_followed() {
     let found = jit.caller_with(jump, 7, &words, &[(11, CODE + 40)]);
     assert_eq!(found, None);
 }
+
+/// Ten loops of 230 instructions, each behind a branch that skips it; then `add rsp, 24; ret`. All
+/// instructions in a row are more than a search follows.
+#[test]
+fn long_loops_are_skipped() {
+    const LOOP: usize = 230;
+    let mut text = vec![0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0];
+    for _ in 0..10 {
+        // test eax, eax; je past the loop
+        text.extend([0x85, 0xc0, 0x0f, 0x84]);
+        text.extend((LOOP as u32 + 8).to_le_bytes());
+        text.extend([0x90; LOOP]);
+        // dec eax; jne to the start of the loop
+        text.extend([0xff, 0xc8, 0x0f, 0x85]);
+        text.extend((-(LOOP as i32) - 8).to_le_bytes());
+    }
+    text.extend([0x48, 0x83, 0xc4, 24, 0xc3, 0x90]);
+    let words = [1, 2, 3, CALLER, 0, OUTER];
+    assert_eq!(Jit(text.leak()).caller(ENTRY, 4, &words), Some(CALLER));
+}

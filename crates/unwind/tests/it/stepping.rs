@@ -318,6 +318,28 @@ fn every_instruction_of_return_thunks() {
     assert!(tally.short * 50 < tally.right);
 }
 
+/// Code whose jumps and calls through pointers are thunks. Behind an inline thunk, gcc's call frame
+/// information claims the thunk's frame.
+#[test]
+fn every_instruction_of_inline_thunks() {
+    if !tools::present("gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = [
+        "-O2",
+        "-static",
+        "-fomit-frame-pointer",
+        "-mindirect-branch=thunk-inline",
+        "-fcf-protection=none",
+    ];
+    let program = tools::compile("gcc", "calls.c", &flags, directory.path()).unwrap();
+    let tally = run(&program, &[], 400_000);
+    report("inline thunks", &tally);
+    assert!(tally.steps > 1000 && tally.wrong.is_empty());
+    assert!(tally.short * 50 < tally.right);
+}
+
 /// The same for 32-bit programs: signal handlers return through the vdso, which also makes the system
 /// calls. The C library's own information is wrong in a few places of its assembly, such as `memset`,
 /// where stacks are short.

@@ -259,3 +259,21 @@ fn start_of_the_text_is_relocated_in_position_independent_programs() {
     assert_eq!(go_text_start(0x6000, &relocations), None);
     assert_eq!(go_text_start(u64::MAX, &relocations), None);
 }
+
+/// `.data.rel.ro` of a program that the C compiler linked has other data before the list.
+#[test]
+fn a_list_among_other_data_is_found() {
+    let before = [vec![0xf1, 0xff, 0xff, 0xff, 1], vec![0; 59]].concat();
+    let words = [2, 1, 0, 0, 0, 0, 0, 72];
+    let narrow: Vec<u8> = [0_u32, 7, 0x20, 8, 0x100, 0]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let section = [before, list(0xffff_fff1, &words, &narrow)].concat();
+    assert_eq!(go_functions_in(&section), Some(64));
+    let found = &section[64..];
+    assert_eq!(starts(found, 0x1000), [0x1000, 0x1020]);
+    assert_eq!(GoFunctions::text(found, 0x1000), Some(0x1000..0x1100));
+    assert_eq!(go_functions_in(&section[..70]), None);
+    assert_eq!(go_functions_in(&section[1..]), None);
+}
