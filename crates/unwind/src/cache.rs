@@ -99,6 +99,11 @@ impl PlainRule {
         self.has_words(2, arch)
     }
 
+    /// Returns true if the frame pointer leads to the caller.
+    pub(crate) fn has_frame_pointer(&self, arch: Arch) -> bool {
+        self.cfa_register == arch.fp()
+    }
+
     fn has_words(&self, words: u64, arch: Arch) -> bool {
         let is_size = self.cfa_register == arch.sp()
             && u64::try_from(self.cfa_offset) == Ok(words * arch.word_size());

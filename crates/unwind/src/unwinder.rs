@@ -248,7 +248,17 @@ impl Unwinder {
                 Ok(found) => found,
                 Err(end) => {
                     let word = self.arch.word_size();
-                    return beyond_copy(end, word, (memory, modules, &self.calls), limit, frames);
+                    let end = beyond_copy(end, word, (memory, modules, &self.calls), limit, frames);
+                    let has_frame_pointer =
+                        matches!(code, Code::Plain(rule) if rule.has_frame_pointer(self.arch));
+                    return match end {
+                        UnwindOutcome::Truncated(TruncationReason::BadMemory { address })
+                            if has_frame_pointer =>
+                        {
+                            on_other_stack(frame, address)
+                        }
+                        end => end,
+                    };
                 }
             };
             let Some(address) = caller.return_address else {
@@ -458,6 +468,15 @@ fn beyond_copy(
         }),
         _ => end,
     }
+}
+
+/// Returns the end of a stack whose frame pointer leads far away by call frame information: a function
+/// continues on another stack, as `__morestack` of split stacks does. `slot` has the return address.
+fn on_other_stack(frame: Frame, slot: u64) -> UnwindOutcome {
+    UnwindOutcome::Truncated(TruncationReason::OtherStack {
+        address: frame.address,
+        missing: MissingWord::ReturnAddress(slot),
+    })
 }
 
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {

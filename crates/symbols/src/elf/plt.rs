@@ -180,14 +180,18 @@ fn without_section<'data, E: FileHeader<Endian = Endianness>>(
     if form != Form::X86_64 {
         return None;
     }
+    // Overlapping segments are malicious.
+    let mut left = file.data.len();
     let mut found = file.segments.code().filter_map(|segment| {
         let start = usize::try_from(segment.offset).ok()?;
         let len = usize::try_from(segment.file_size).ok()?;
         let bytes = file.data.get(start..)?;
         let bytes = bytes.get(..len).unwrap_or(bytes);
-        // The alignment of the table.
-        let first = (segment.svma.next_multiple_of(16) - segment.svma) as usize;
-        let mut places = (first..bytes.len()).step_by(16);
+        let bytes = bytes.get(..left).unwrap_or(bytes);
+        left -= bytes.len();
+        // The table is aligned.
+        let first = (segment.svma.wrapping_neg() % SIZE as u64) as usize;
+        let mut places = (first..bytes.len()).step_by(SIZE);
         let at = places.find(|&at| {
             let code = bytes.get(at..).unwrap_or_default();
             let jump = segment.svma.wrapping_add(at as u64 + 6);

@@ -62,11 +62,13 @@ pub(super) fn end_of_return_thunk(
     Some(target.wrapping_add(len))
 }
 
-/// Returns true for code with a thunk that replaces an indirect jump or call against Spectre: `call`,
-/// a loop of `pause`, `lfence` and `jmp` that is never executed, and the jump.
-pub(crate) fn has_inline_thunk(code: &[u8]) -> bool {
+/// Returns the offset of the first thunk that replaces an indirect jump or call against Spectre:
+/// `call`, a loop of `pause`, `lfence` and `jmp` that is never executed, and the jump.
+pub(crate) fn inline_thunk(code: &[u8]) -> Option<usize> {
+    const CALL: usize = 5;
     const LOOP: [u8; 7] = [0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9];
-    code.windows(LOOP.len()).any(|bytes| bytes == LOOP)
+    let found = code.windows(LOOP.len()).position(|bytes| bytes == LOOP)?;
+    found.checked_sub(CALL)
 }
 
 #[cfg(test)]
@@ -120,6 +122,18 @@ mod tests {
         let mut far = vec![0x90; 25];
         far.push(0x58);
         assert!(!makes_callers_frame(Arch::X86_64, 0, &Code(far.leak())));
+    }
+
+    #[test]
+    fn an_inline_thunk_begins_with_its_call() {
+        // nop; call +7; pause; lfence; jmp -7; mov [rsp], rdx; ret
+        let code = [
+            0x90, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x48, 0x89, 0x14,
+            0x24, 0xc3,
+        ];
+        assert_eq!(inline_thunk(&code), Some(1));
+        assert_eq!(inline_thunk(&code[6..]), None);
+        assert_eq!(inline_thunk(&code[..12]), None);
     }
 
     #[test]

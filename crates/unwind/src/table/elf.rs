@@ -139,7 +139,9 @@ impl<'a> Elf<'a> {
                     self.go_functions = Some((svma, (section.sh_offset(endian).into(), size)));
                 }
                 b".go.buildinfo" => has_go = self.arch != Arch::X86,
-                b".data.rel.ro" => relocated = Some((svma, section.sh_offset(endian).into(), size)),
+                b".data.rel.ro" => {
+                    relocated = Some((svma, section.sh_offset(endian).into(), size));
+                }
                 b".rela.dyn" => self.relocations = Some((section.sh_offset(endian).into(), size)),
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
@@ -154,7 +156,10 @@ impl<'a> Elf<'a> {
             && let Some((svma, offset, size)) = relocated
         {
             let found = part(bytes, offset, size).and_then(go_functions_in);
-            self.go_functions = found.map(|at| (svma + at, (offset + at, size - at)));
+            self.go_functions = found.map(|at| {
+                let rest = (offset.wrapping_add(at), size.saturating_sub(at));
+                (svma.wrapping_add(at), rest)
+            });
             self.is_go = found.is_some();
         }
     }

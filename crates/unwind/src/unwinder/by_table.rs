@@ -19,6 +19,9 @@ const MAX_LEAF: usize = 1024;
 /// Maximum distance in bytes from an inline thunk to code whose rule is checked.
 const MAX_BEHIND: u64 = 4096;
 
+/// Maximum length in bytes of an inline thunk: `call`, the loop, `mov [rsp], REG`, `ret`.
+const THUNK: u64 = 5 + 7 + 5 + 1;
+
 impl Unwinder {
     /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
     pub(super) fn plain_rule(
@@ -46,14 +49,8 @@ impl Unwinder {
             let len = modules.code(start.wrapping_add(module.bias), code);
             rule.is_doubtful = simulate::uses_stack(self.arch, code.get(..len).unwrap_or(&[]));
         }
-        if rule.is_one_word(self.arch)
-            && let Some(start) = table.function_start(svma)
-        {
-            let start = start.max(svma.saturating_sub(MAX_BEHIND));
-            let mut code = [0; MAX_BEHIND as usize];
-            let code = code.get_mut(..(svma - start) as usize).unwrap_or(&mut []);
-            let len = modules.code(start.wrapping_add(module.bias), code);
-            rule.is_doubtful = simulate::has_inline_thunk(code.get(..len).unwrap_or(&[]));
+        if rule.is_one_word(self.arch) {
+            rule.is_doubtful = thunk_before(svma, table, module.bias, modules).is_some();
         }
         Some(rule)
     }
@@ -77,13 +74,16 @@ impl Unwinder {
         let context = self.context(frame, module, memory, modules, blobs);
         if let Some(module) = module
             && let Some(table) = module.table
-            && let Some(found) = self.by_described_code(&context, table, module.bias, registers)
+            && let Some(found) = self
+                .by_described_code(&context, table, module.bias, registers)
+                .or_else(|| self.by_rule_before_thunk(&context, table, module.bias, registers))
         {
             return Ok(found);
         }
         let caller = rule.apply(registers, memory);
         let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
-        let is_caller = |to| to == 0 || context.is_caller(to);
+        let may_be_root = rule.has_no_frame(self.arch);
+        let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to);
         if caller.return_address.is_none_or(is_caller) {
             return Ok((caller, FoundBy::Cfi));
         }
@@ -93,6 +93,33 @@ impl Unwinder {
                 address,
             })),
         )
+    }
+
+    /// Returns the caller by the rule that holds before the first inline thunk of the function, if the
+    /// call before the return address leads to the frame.
+    fn by_rule_before_thunk(
+        &self,
+        context: &Context<'_>,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+    ) -> Option<(Caller, FoundBy)> {
+        let svma = context.address.wrapping_sub(bias);
+        let thunk = thunk_before(svma, table, bias, context.modules)?;
+        // The thunk's own call is on the stack.
+        if svma - thunk < THUNK {
+            return None;
+        }
+        let Found::Rule(rule) = table.find(thunk) else {
+            return None;
+        };
+        let mut callers = *registers;
+        let caller = step::apply(rule, &mut callers, context.memory).ok()?;
+        let to = caller.return_address?;
+        context.is_caller(to).then(|| {
+            *registers = callers;
+            (caller, FoundBy::Cfi)
+        })
     }
 
     /// Simulates the rest of a function with call frame information.
@@ -235,6 +262,17 @@ impl Unwinder {
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }
+}
+
+/// Returns the SVMA of the first inline thunk of a function before an address in it.
+fn thunk_before(svma: u64, table: &UnwindTable, bias: u64, modules: &dyn Modules) -> Option<u64> {
+    let start = table.function_start(svma)?;
+    let start = start.max(svma.saturating_sub(MAX_BEHIND));
+    let mut code = [0; MAX_BEHIND as usize];
+    let code = code.get_mut(..(svma - start) as usize)?;
+    let len = modules.code(start.wrapping_add(bias), code);
+    let thunk = simulate::inline_thunk(code.get(..len)?)?;
+    Some(start + thunk as u64)
 }
 
 /// Returns true for a function that may leave its callers' frames, as `_Unwind_RaiseException` of
