@@ -20,6 +20,8 @@ pub(crate) struct Traced {
     seized: HashSet<i32>,
     memory: File,
     maps: Vec<Mapping>,
+    /// Number of times that the mappings were read.
+    generation: u64,
     tables: HashMap<String, Option<Rc<UnwindTable>>>,
     /// Stack words read since the last step.
     words: RefCell<Vec<u8>>,
@@ -76,6 +78,7 @@ impl Traced {
             seized: HashSet::new(),
             memory,
             maps: Vec::new(),
+            generation: 0,
             tables: HashMap::new(),
             words: RefCell::default(),
             words_at: 0,
@@ -252,6 +255,7 @@ impl Traced {
     pub(crate) fn look_at_maps(&mut self) {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
         self.maps.clear();
+        self.generation += 1;
         for line in maps.lines() {
             let mut words = line.split_ascii_whitespace();
             let range = words.next().unwrap();
@@ -333,5 +337,9 @@ impl Modules for Traced {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         self.bytes(avma, into)
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation)
     }
 }
