@@ -62,8 +62,14 @@ pub(crate) fn parse(path: &str, data: Vec<u8>) -> Option<Image> {
     if !has_exports {
         found.exported = std::mem::take(&mut found.own);
     }
-    if let Some(table) = found.go_functions {
-        found.symbols.extend(go::functions(table, found.text));
+    let own = found.relocated.filter(|_| found.is_go);
+    let own = || own.and_then(|(start, section)| go::find(section, start));
+    if let Some((start, table)) = found.go_functions.or_else(own) {
+        let text = match found.slots.get(&start.wrapping_add(go::TEXT_START)) {
+            Some(Slot::Address(text)) => Some(*text),
+            _ => found.text,
+        };
+        found.symbols.extend(go::functions(table, text));
     }
     let unwind_info = UnwindInfo::parse(found.frames.unwrap_or_default(), found.bases);
     found.sections.sort_by_key(|section| section.start);
@@ -99,7 +105,10 @@ struct Found<'a> {
     slots: FxHashMap<u64, Slot>,
     entries: Vec<u64>,
     frames: Option<&'a [u8]>,
-    go_functions: Option<&'a [u8]>,
+    /// Address and bytes of the table of Go's functions, and of a section that may contain it.
+    go_functions: Option<(u64, &'a [u8])>,
+    relocated: Option<(u64, &'a [u8])>,
+    is_go: bool,
     /// Address of `.text`.
     text: Option<u64>,
     bases: BaseAddresses,
@@ -125,7 +134,11 @@ impl<'a> Found<'a> {
                 self.text = Some(start);
                 self.bases = std::mem::take(&mut self.bases).set_text(start);
             }
-            b".gopclntab" | b".data.rel.ro.gopclntab" => self.go_functions = contents(),
+            b".gopclntab" | b".data.rel.ro.gopclntab" => {
+                self.go_functions = contents().map(|table| (start, table));
+            }
+            b".data.rel.ro" => self.relocated = contents().map(|section| (start, section)),
+            b".go.buildinfo" => self.is_go = true,
             b".got" => self.bases = std::mem::take(&mut self.bases).set_got(start),
             b".dynamic" => {
                 let words = contents().unwrap_or_default().as_chunks::<16>().0;

@@ -6,6 +6,19 @@
 /// First words of the tables of Go 1.18 and of 1.20.
 const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 
+/// Offset of the start of the code in the table. In position-independent programs, the dynamic linker
+/// writes it.
+pub(crate) const TEXT_START: u64 = 24;
+
+/// Returns the table within a section, with its address. The C compiler as linker puts it among other
+/// data of `.data.rel.ro`.
+pub(crate) fn find(section: &[u8], start: u64) -> Option<(u64, &[u8])> {
+    const ALIGNMENT: usize = 32;
+    let is_table = |at: &usize| half(section, *at).is_some_and(|magic| MAGIC.contains(&magic));
+    let at = (0..section.len()).step_by(ALIGNMENT).find(is_table)?;
+    Some((start + at as u64, &section[at..]))
+}
+
 /// Returns the functions of a table, with their addresses. Position-independent
 /// programs have no start of the code in the table; it is the start of `.text`.
 pub(crate) fn functions(table: &[u8], text: Option<u64>) -> Vec<(u64, Box<str>)> {
@@ -17,7 +30,9 @@ fn read(table: &[u8], text: Option<u64>) -> Option<Vec<(u64, Box<str>)>> {
         return None;
     }
     let count = usize::try_from(word(table, 8)?).ok()?;
-    let start = word(table, 24).filter(|start| *start != 0).or(text)?;
+    let start = word(table, TEXT_START as usize)
+        .filter(|start| *start != 0)
+        .or(text)?;
     let names = table.get(usize::try_from(word(table, 32)?).ok()?..)?;
     let functions = table.get(usize::try_from(word(table, 64)?).ok()?..)?;
     let function = |index: usize| {
@@ -49,6 +64,14 @@ mod tests {
     use std::process::Command;
 
     use crate::elf;
+
+    #[test]
+    fn a_table_among_other_data_is_found() {
+        let table = [0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8];
+        let section = [&[0; 64][..], &table].concat();
+        assert_eq!(super::find(&section, 0x1000), Some((0x1040, &table[..])));
+        assert_eq!(super::find(&section[1..], 0x1000), None);
+    }
 
     #[test]
     fn functions_of_a_stripped_program_are_those_of_nm() {
