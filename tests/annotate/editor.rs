@@ -114,5 +114,5 @@ fn lines_of_one_function_are_a_part_of_all_lines() {
     }
     here.rprof("annotate --format editor no_such_function")
         .ok()
-        .says("no symbol matches `no_such_function`");
+        .says("no sampled symbol matches `no_such_function`");
 }

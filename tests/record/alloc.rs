@@ -313,6 +313,43 @@ fn exports_have_the_types_of_heap_profiles_and_a_comparison_names_what_grew() {
 }
 
 #[test]
+fn probes_of_the_program_itself_are_recorded_with_their_weights_and_nothing_is_preloaded() {
+    needs!(Kernel, Uprobes);
+    let here = Here::new();
+    let ways = "calloc aligned threads rise fork failures";
+    let is_exact = |truth: &Truth| {
+        let sums = ["--at ever", "--at end", "--event allocated-objects"];
+        let found = sums.map(|options| all(&stacks(&here, options)));
+        assert_eq!(found, [truth.requested, truth.in_use, truth.count]);
+    };
+    // Arguments are in memory, and in registers.
+    for level in ["-O0", "-O2"] {
+        let program = c_with("allocations.c", &["-DPROBES", level]);
+        let run = here
+            .rprof("record --alloc --")
+            .arg(program)
+            .words(ways)
+            .ok();
+        run.says("samples its allocations itself")
+            .says("lost 0 samples")
+            .says("sampled by the program itself");
+        is_exact(&truth(&run));
+    }
+    let ever = stacks(&here, "--at ever");
+    let mib = f64::from(1 << 20);
+    assert_eq!(of_leaf(&ever, "rise"), 64.0 * mib, "{ever:?}");
+    // A process that runs.
+    let program = c_with("allocations.c", &["-DPROBES"]);
+    let running = here.command(&program).words("attached rise calloc").start();
+    let pid = running.pid().as_raw_nonzero().to_string();
+    let run = here.rprof("record --alloc -p").arg(pid).ok();
+    run.says("samples its allocations itself");
+    is_exact(&truth(&running.end()));
+    let left = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
+    assert!(!left.contains(&*program.to_string_lossy()), "{left}");
+}
+
+#[test]
 fn flags_without_a_meaning_for_allocations_are_refused() {
     let here = Here::new();
     for flags in [
@@ -321,7 +358,7 @@ fn flags_without_a_meaning_for_allocations_are_refused() {
         "-c 5",
         "--memory",
         "--off-cpu",
-        "-p 1",
+        "-t 1",
         "-a",
     ] {
         let run = here

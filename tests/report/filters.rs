@@ -62,7 +62,7 @@ fn names_that_nothing_has_get_the_nearest() {
     needs!(PerfEvents);
     let here = recorded();
     let run = here.rprof("report --symbol work_lfet").exits(1);
-    run.says("no symbol matches `work_lfet`; nearest: work_left");
+    run.says("no sampled symbol matches `work_lfet`; nearest: work_left");
     let run = here.rprof("report --dso thraeds").exits(1);
     run.says("no object matches `thraeds`; nearest: ");
 }

@@ -248,7 +248,11 @@ pub(crate) fn columns<'r>(
         })
         .collect();
     match width {
-        Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
+        Some(width) => {
+            let room = width.saturating_sub(FIGURES);
+            leave_out_columns(&mut columns, room);
+            fit_columns(&mut columns, room);
+        }
         // One very long name must not widen all rows.
         None => (columns.iter_mut()).for_each(|c| c.width = c.width.min(MAX_COLUMN)),
     }
@@ -256,11 +260,26 @@ pub(crate) fn columns<'r>(
     columns
 }
 
+const GAP: usize = 2;
+
+/// Width to which a column may be narrowed.
+const MINIMUM: usize = 12;
+
+/// Leaves out columns beside the symbols, if there is no room for them at their least width. A
+/// terminal would wrap each row.
+fn leave_out_columns(columns: &mut Vec<Column<'_>>, room: usize) {
+    for heading in ["object", "language", "source:line"] {
+        let least = columns.iter().map(|c| GAP + c.width.min(MINIMUM));
+        let has_symbols = columns.iter().any(|column| column.heading == "symbol");
+        if has_symbols && least.sum::<usize>() > room {
+            columns.retain(|column| column.heading != heading);
+        }
+    }
+}
+
 /// Narrows columns to `room`. The symbol column, or else the last one, gets the rest. Others get at
 /// most a quarter each.
 fn fit_columns(columns: &mut [Column<'_>], room: usize) {
-    const GAP: usize = 2;
-    const MINIMUM: usize = 12;
     let room = room.saturating_sub(GAP * columns.len());
     if columns.iter().map(|c| c.width).sum::<usize>() <= room {
         return;
@@ -268,12 +287,18 @@ fn fit_columns(columns: &mut [Column<'_>], room: usize) {
     let symbol = columns.iter().position(|c| c.heading == "symbol");
     let rest = symbol.unwrap_or(columns.len().saturating_sub(1));
     let mut left = room;
+    // Without neighbours, it has the room of 40 columns.
+    let least = if columns.len() == 1 {
+        MINIMUM - 1
+    } else {
+        MINIMUM
+    };
     for (_, column) in columns.iter_mut().enumerate().filter(|(i, _)| *i != rest) {
         column.width = column.width.min((room / 4).max(MINIMUM));
         left = left.saturating_sub(column.width);
     }
     if let Some(column) = columns.get_mut(rest) {
-        column.width = column.width.min(left.max(MINIMUM));
+        column.width = column.width.min(left.max(least));
     }
     for column in columns {
         for text in column.texts.iter_mut().chain([&mut column.title]) {
@@ -383,6 +408,13 @@ mod tests {
             let fits = width >= 80;
             assert_eq!(fits, text.contains("std::unordered_map<…>::find_in_bucket"));
         }
+        let narrow = ReportOptions {
+            width: Some(40),
+            ..ReportOptions::default()
+        };
+        let text = table(&names, &narrow);
+        assert!(text.lines().all(|row| row.chars().count() <= 40), "{text}");
+        assert!(text.contains("main") && !text.contains("libc"), "{text}");
         let options = ReportOptions::default();
         let text = table(&names, &options);
         assert!(text.contains(&*clean(&templates)) && text.contains("/usr/lib/"));

@@ -21,7 +21,8 @@
 //! | [`find`] | [`MappedFile`]: search for the file behind a mapping |
 //! | [`lasting`] | [`LastingPlaces`]: whether a file will probably stay in place |
 //! | [`memory_budget`] | [`MemoryBudget`]: memory limit shared by the files of one analysis |
-//! | [`notes`] | build-ids of ELF files and of bare notes |
+//! | [`needed`] | libraries that a file loads |
+//! | [`notes`] | build-ids of ELF files and of bare notes, and probes of ELF files |
 //! | [`patience`] | [`PatientCalls`]: reads with a timeout |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | copies of the vdso, and its predecessor, the vsyscall page |
@@ -41,6 +42,7 @@ pub mod kcore;
 pub mod kernel;
 pub mod lasting;
 pub mod memory_budget;
+pub mod needed;
 pub mod notes;
 pub mod open;
 pub mod open_error;
@@ -62,7 +64,8 @@ pub use kcore::kernel_code;
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use lasting::LastingPlaces;
 pub use memory_budget::{MemoryBudget, MemoryLease};
-pub use notes::{build_id_in_notes, build_id_of};
+pub use needed::{NeededLibraries, needed_libraries};
+pub use notes::{UsdtProbe, build_id_in_notes, build_id_of, usdt_probes};
 pub use object::ReadRef;
 pub use open::ImageFile;
 pub use open_error::OpenError;

@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::StackId;
-use crate::sampled::{Estimate, Sampling};
+use crate::sampled::{Estimate, Sampled, Sampling};
 
-/// Maximum number of sampled allocations in use, some 200 MiB.
+/// Maximum number of sampled allocations in use, some 250 MiB.
 const MAX_LIVE: usize = 4 << 20;
 
 /// Estimates for allocations by stack: in use at the end, in use at the peak, and ever requested.
@@ -48,7 +48,7 @@ pub struct Heap {
 
 #[derive(Debug, Default)]
 struct Process {
-    allocations: FxHashMap<u64, (StackId, u64)>,
+    allocations: FxHashMap<u64, (StackId, Sampled)>,
 }
 
 /// Sums at the largest total so far. Changes since then wait until there is a larger total, so each
@@ -93,17 +93,18 @@ impl Heap {
         }
     }
 
-    /// Adds a sampled allocation. `number` names it in its process. Without `is_followed` its
+    /// Adds a sampled allocation. `number` names it in its process, as its address does. Without `is_followed` its
     /// release will not be seen, and it counts only as ever requested.
     pub fn allocate(
         &mut self,
         pid: i32,
         number: u64,
-        bytes: u64,
+        sampled: impl Into<Sampled>,
         stack: StackId,
         is_followed: bool,
     ) {
-        let estimate = self.sampling.stands_for(bytes);
+        let sampled = sampled.into();
+        let estimate = self.sampling.stands_for(sampled);
         *self.ever.entry(stack).or_default() += estimate;
         if !is_followed || self.in_use >= MAX_LIVE {
             self.unfollowed += estimate;
@@ -111,10 +112,10 @@ impl Heap {
         }
         let process = self.processes.entry(pid).or_default();
         // A process that lies about its numbers replaces its own samples.
-        let before = process.allocations.insert(number, (stack, bytes));
+        let before = process.allocations.insert(number, (stack, sampled));
         self.in_use += 1;
-        if let Some((stack, bytes)) = before {
-            self.remove(stack, bytes);
+        if let Some((stack, sampled)) = before {
+            self.remove(stack, sampled);
         }
         self.live += estimate;
         *self.peak.added.entry(stack).or_default() += estimate;
@@ -124,13 +125,13 @@ impl Heap {
     /// Removes a sampled allocation.
     pub fn free(&mut self, pid: i32, number: u64) {
         let process = self.processes.get_mut(&pid);
-        if let Some((stack, bytes)) = process.and_then(|one| one.allocations.remove(&number)) {
-            self.remove(stack, bytes);
+        if let Some((stack, sampled)) = process.and_then(|one| one.allocations.remove(&number)) {
+            self.remove(stack, sampled);
         }
     }
 
-    fn remove(&mut self, stack: StackId, bytes: u64) -> Estimate {
-        let estimate = self.sampling.stands_for(bytes);
+    fn remove(&mut self, stack: StackId, sampled: Sampled) -> Estimate {
+        let estimate = self.sampling.stands_for(sampled);
         self.in_use = self.in_use.saturating_sub(1);
         self.live -= estimate;
         *self.peak.removed.entry(stack).or_default() += estimate;
@@ -139,20 +140,20 @@ impl Heap {
 
     /// Drops the allocations of a process at an exec.
     pub fn execute(&mut self, pid: i32) {
-        for (stack, bytes) in self.take(pid) {
-            self.remove(stack, bytes);
+        for (stack, sampled) in self.take(pid) {
+            self.remove(stack, sampled);
         }
     }
 
     /// Removes a process. What it has not released stays in use at the end.
     pub fn end(&mut self, pid: i32) {
-        for (stack, bytes) in self.take(pid) {
-            let estimate = self.remove(stack, bytes);
+        for (stack, sampled) in self.take(pid) {
+            let estimate = self.remove(stack, sampled);
             *self.left.entry(stack).or_default() += estimate;
         }
     }
 
-    fn take(&mut self, pid: i32) -> impl Iterator<Item = (StackId, u64)> + use<> {
+    fn take(&mut self, pid: i32) -> impl Iterator<Item = (StackId, Sampled)> + use<> {
         let process = self.processes.remove(&pid).unwrap_or_default();
         process.allocations.into_values()
     }
@@ -161,12 +162,12 @@ impl Heap {
     /// had not released.
     pub fn at_end(&self) -> Vec<(StackId, Estimate)> {
         let mut sums = self.left.clone();
-        for (stack, bytes) in self
+        for (stack, sampled) in self
             .processes
             .values()
             .flat_map(|one| one.allocations.values())
         {
-            *sums.entry(*stack).or_default() += self.sampling.stands_for(*bytes);
+            *sums.entry(*stack).or_default() += self.sampling.stands_for(*sampled);
         }
         sorted(&sums)
     }

@@ -63,7 +63,7 @@ pub use kinds::KindId;
 pub use ledger::{Ledger, Share};
 pub use look::{Look, Region};
 pub use requests::Requests;
-pub use sampled::{Estimate, Sampling};
+pub use sampled::{Estimate, Sampled, Sampling};
 
 /// Prefix of the names of frames for memory in a recording: kinds of mappings, and memory without a
 /// stack. It tells them from functions of generated code.

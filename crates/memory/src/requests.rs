@@ -43,6 +43,11 @@ pub struct Requests {
     pub unloaded: u64,
     /// Number of programs with their own `malloc`.
     pub own_malloc: u64,
+    /// Number of probes of the programs themselves that reported allocations, in place of the
+    /// library; 0 with the library.
+    pub probes: u64,
+    /// Largest resident memory of any one process, in bytes; 0 if unknown.
+    pub resident: u64,
 }
 
 impl Requests {
@@ -75,6 +80,8 @@ impl Requests {
             ("programs", self.programs),
             ("programs.unloaded", self.unloaded),
             ("programs.own_malloc", self.own_malloc),
+            ("probes", self.probes),
+            ("resident", self.resident),
         ];
         let note = |(key, value): (&str, u64)| (format!("{PREFIX}{key}"), value.to_string());
         notes.map(note).into()
@@ -100,6 +107,9 @@ impl Requests {
             programs: number("programs")?,
             unloaded: number("programs.unloaded")?,
             own_malloc: number("programs.own_malloc")?,
+            // Earlier files have none.
+            probes: number("probes").unwrap_or(0),
+            resident: number("resident").unwrap_or(0),
         })
     }
 }

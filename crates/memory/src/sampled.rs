@@ -1,5 +1,6 @@
 //! [`Sampling`]: what a sampled allocation stands for.
 
+use std::num::NonZeroU64;
 use std::ops::{AddAssign, SubAssign};
 
 /// Sampling of allocations by bytes: points lie on the stream of requested bytes at exponential
@@ -46,8 +47,21 @@ impl Sampling {
     /// An allocation of `s` bytes is sampled with the probability `p = 1 - exp(-s / mean)`,
     /// independently of others. So `s / p` is an unbiased estimate (Horvitz and Thompson), and
     /// `s² (1 - p) / p²` an unbiased estimate of its variance.
-    pub fn stands_for(self, bytes: u64) -> Estimate {
+    ///
+    /// A weight of the sampler itself is taken as `s / p`.
+    pub fn stands_for(self, sampled: impl Into<Sampled>) -> Estimate {
+        let Sampled { bytes, weight } = sampled.into();
         let size = bytes as f64;
+        if let Some(weight) = weight {
+            let bytes = weight.get() as f64;
+            return Estimate {
+                bytes,
+                count: bytes / size.max(1.0),
+                samples: 1,
+                // Samplers that count points return less than the size now and then.
+                variance: bytes * (bytes - size).max(0.0),
+            };
+        }
         let probability = -(-size / self.mean).exp_m1();
         if probability <= 0.0 {
             return Estimate {
@@ -61,6 +75,25 @@ impl Sampling {
             count: 1.0 / probability,
             samples: 1,
             variance: scaled * scaled * (1.0 - probability),
+        }
+    }
+}
+
+/// Sampled allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Bytes that the sample stands for, if its sampler computed them; `None` to compute them from
+    /// the mean distance of a [`Sampling`].
+    pub weight: Option<NonZeroU64>,
+}
+
+impl From<u64> for Sampled {
+    fn from(bytes: u64) -> Sampled {
+        Sampled {
+            bytes,
+            weight: None,
         }
     }
 }
@@ -131,6 +164,23 @@ mod tests {
         assert!((240..=304).contains(&within), "{within} of 400");
         // The mean of 400 standard normal errors has a standard error of 0.05.
         assert!(sum_of_errors.abs() / 400.0 < 0.2, "{sum_of_errors}");
+    }
+
+    #[test]
+    fn a_weight_of_the_sampler_is_the_estimate() {
+        let weighted = |bytes, weight| {
+            let weight = NonZeroU64::new(weight);
+            Sampling::new(1).stands_for(Sampled { bytes, weight })
+        };
+        let one = weighted(64, 512 << 10);
+        assert_eq!((one.bytes, one.count), (524_288.0, 8192.0));
+        assert!((one.error() / 524_288.0 - 1.0).abs() < 0.001);
+        let large = weighted(700_000, 524_288);
+        assert_eq!((large.bytes, large.error()), (524_288.0, 0.0));
+        for (bytes, weight) in [(0, 1), (0, u64::MAX), (u64::MAX, 1)] {
+            let estimate = weighted(bytes, weight);
+            assert!(estimate.count.is_finite() && estimate.variance.is_finite());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use rprof_records::request_context::BPF_OUTPUT;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
+use crate::summed::without_payload;
 use crate::unwind::is_to_unwind;
 
 /// Event name of wait samples, as in perf.
@@ -68,7 +69,7 @@ impl Rewriting {
                 summed.ids.extend(other.ids);
             }
             let of_moment = |(number, name): (usize, &&str)| {
-                let mut attr = summed.attr.clone();
+                let mut attr = without_payload(&summed.attr);
                 attr.bp_type = 0;
                 (attr.config1, attr.config2) = (0, 0);
                 (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);

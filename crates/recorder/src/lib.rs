@@ -66,7 +66,7 @@ mod trace;
 pub mod tracing_data;
 mod unwind;
 
-pub use allocations::Allocated;
+pub use allocations::{Allocated, AllocationProbe, AllocationSource, ProbeKind};
 pub use limits::{Limit, ReachedLimits};
 pub use losses::LossAdvice;
 pub use memory::{HUGE_PAGES, MemoryUse, RELEASES};

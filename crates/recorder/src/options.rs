@@ -12,6 +12,7 @@ use rprof_output::{OutputError, RecordingFile};
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter, WriteOptions};
 use rprof_sampler::SessionError;
 
+use crate::allocations::AllocationSource;
 use crate::output::{Embedding, RotationPolicy, Sink, WriterFactory};
 
 /// Error that prevented or ended a recording.
@@ -235,10 +236,8 @@ pub struct RecordOptions {
     /// Show resident memory instead of single page faults: the session's event must be
     /// `page-faults` with period 1 and the data address, and record data mappings. Default: no.
     pub memory: bool,
-    /// Show requested memory: the mean distance of sampled bytes of `rprof_preload`. The session's
-    /// event must be a breakpoint on its page with period 1, with the registers of its hits.
-    /// Default: none.
-    pub allocations: Option<u64>,
+    /// Show requested memory. Default: none.
+    pub allocations: Option<AllocationSource>,
     /// Receives a byte when [`Recording::writer`](crate::Recording::writer) changes.
     pub notify: Option<UnixStream>,
 }

@@ -272,6 +272,9 @@ impl Recording {
         if let (Some(memory), Some(usage)) = (&mut summary.memory, usage) {
             memory.most_resident = usage.max_rss;
         }
+        if let (Some(made), Some(usage)) = (&mut summary.allocations, usage) {
+            made.requests.resident = usage.max_rss;
+        }
         summary.loss_advice = self.loss_advice(&summary);
         summary.limits.extend(&written.limits);
         let is_rotated = written.output.config.rotation.is_some();

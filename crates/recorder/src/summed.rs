@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rprof_jit::InterpretedNames;
 use rprof_memory::Step;
 use rprof_records::{
-    Attr, ContextMarker, Endian, Misc, RecordType, Sample, SampleFields, SampleLayout,
+    Attr, ContextMarker, Endian, Misc, RecordType, Sample, SampleFields, SampleLayout, SampleType,
 };
 use rprof_sampler::Stream;
 use rustc_hash::FxHashSet;
@@ -27,6 +27,8 @@ pub(crate) const OVER_TIME: [&str; 2] = ["memory-growth", "memory-release"];
 pub(crate) struct SummedSamples {
     /// Layout of the samples after unwinding.
     layout: SampleLayout,
+    /// Layout of the samples in their place.
+    written: SampleLayout,
     ids: FxHashSet<u64>,
     any_id: u64,
     names: InterpretedNames,
@@ -45,6 +47,7 @@ impl SummedSamples {
     ) -> SummedSamples {
         SummedSamples {
             layout: SampleLayout::new(attr, Endian::NATIVE),
+            written: SampleLayout::new(&without_payload(attr), Endian::NATIVE),
             ids: ids.iter().copied().collect(),
             any_id: ids.first().copied().unwrap_or(0),
             names: names.clone(),
@@ -108,13 +111,13 @@ impl SummedSamples {
         fields.ip = leaf.copied().unwrap_or(fields.ip);
         self.names.mark_used(fields.pid, &fields.callchain);
         let mut bytes = Vec::new();
-        if fields.encode(misc, &self.layout, &mut bytes).is_err() {
+        if fields.encode(misc, &self.written, &mut bytes).is_err() {
             let before_outermost = fields.callchain.len().saturating_sub(2);
             if before_outermost < fields.callchain.len() {
                 fields.callchain.remove(before_outermost);
             }
             bytes.clear();
-            (fields.encode(misc, &self.layout, &mut bytes)).map_err(io::Error::other)?;
+            (fields.encode(misc, &self.written, &mut bytes)).map_err(io::Error::other)?;
         }
         let released = Released {
             time: fields.time,
@@ -124,6 +127,13 @@ impl SummedSamples {
         };
         output.put(&released, None)
     }
+}
+
+/// Returns an attr whose samples lack the payload of a tracepoint: a sum has none.
+pub(crate) fn without_payload(attr: &Attr) -> Attr {
+    let mut attr = attr.clone();
+    attr.sample_type.remove(SampleType::RAW);
+    attr
 }
 
 /// Returns the index of a step's event, when the two events of [`OVER_TIME`] begin at `first`.

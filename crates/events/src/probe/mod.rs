@@ -6,13 +6,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `syntax` | the four types, and their PMUs |
-//! | `uprobe` | probes on programs: path and file offset |
-//! | `kprobe` | probes on the kernel: function or address |
-//! | `location` | `function+offset` |
+//! | `place` | probes on programs: path and file offset; on the kernel: function or address |
 
-mod kprobe;
-mod location;
+mod place;
 mod syntax;
-mod uprobe;
 
 pub(crate) use syntax::{is_probe, parse};

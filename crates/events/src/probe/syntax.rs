@@ -1,6 +1,6 @@
 //! The four types of probes, and their PMUs.
 
-use super::{kprobe, uprobe};
+use super::place;
 use crate::error::EventError;
 use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventErr
         event: text.to_owned(),
         why,
     };
-    let Some((place, pmu_name, on_return)) = KINDS
+    let Some((at, pmu_name, on_return)) = KINDS
         .iter()
         .find_map(|(start, pmu, on_return)| Some((text.strip_prefix(start)?, *pmu, *on_return)))
     else {
@@ -36,8 +36,8 @@ pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventErr
         sources: sources.pmus.display().to_string(),
     })?;
     let (target, offset) = match pmu_name {
-        "uprobe" => uprobe::parse(text, place, sources)?,
-        _ => kprobe::parse(text, place)?,
+        "uprobe" => place::of_program(text, at, sources)?,
+        _ => place::of_kernel(text, at)?,
     };
     let mut event = Event::numbered(text, pmu.kind(), 0);
     event.config[2] = offset;

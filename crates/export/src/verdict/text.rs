@@ -248,7 +248,12 @@ fn memory_text(memory: &Coverage) -> String {
 }
 
 fn requests_text(all: &Requests) -> String {
-    if all.programs == 0 {
+    if all.probes > 0 && all.samples == 0 {
+        return "allocations: none seen, because the program's own probes reported none: its \
+                sampling may be switched off"
+            .to_owned();
+    }
+    if all.programs == 0 && all.probes == 0 {
         return "allocations: none seen, because no program loaded the library of rprof".to_owned();
     }
     let mut text = format!(
@@ -261,6 +266,9 @@ fn requests_text(all: &Requests) -> String {
         all.samples,
         all.count
     );
+    if all.probes > 0 {
+        text.push_str(" by the program itself (probes in its code)");
+    }
     if all.unfollowed > 0 {
         let unknown = bytes(all.unfollowed);
         text.push_str(&format!("; unknown if {unknown} of them are in use"));
@@ -274,6 +282,13 @@ fn requests_text(all: &Requests) -> String {
             1 => text.push_str(&format!("; not counted: 1 program that {cause}")),
             n => text.push_str(&format!("; not counted: {n} programs: each {cause}")),
         }
+    }
+    if all.unloaded + all.own_malloc > 0 && all.resident > 0 {
+        // Beside the peak, which was at another time perhaps.
+        let (peak, resident) = (bytes(all.peak), bytes(all.resident));
+        text.push_str(&format!(
+            "; {peak} seen at the peak, {resident} resident in the largest process"
+        ));
     }
     text
 }

@@ -6,13 +6,16 @@
 //! ```
 //!
 //! The library of `rprof_preload` runs in the recorded programs, and stores to the watched page when
-//! a sampled allocation begins or ends. As with resident memory, each stack becomes one sample of
-//! each of [`EVENTS`] at the end of the recording.
+//! a sampled allocation begins or ends. Programs with probes of their own need no library: their
+//! probes are tracepoints, whose payloads have the address, the size and the weight. As with
+//! resident memory, each stack becomes one sample of each of [`EVENTS`] at the end of the recording.
 //!
 //! | module | contents |
 //! |---|---|
+//! | `probes` | probes of the programs themselves |
 //! | `programs` | programs with and without the library, and where it lies in each process |
 
+mod probes;
 mod programs;
 
 use std::io;
@@ -21,14 +24,18 @@ use std::sync::Arc;
 use rprof_jit::InterpretedNames;
 use rprof_memory::{Estimate, Heap, History, Requests, Sampling, StackId};
 use rprof_preload::Hit;
-use rprof_records::{Attr, Misc, ProcessEvent, SampleFields};
+use rprof_records::{Misc, ProcessEvent, SampleFields};
+use rprof_sampler::Session;
 
+use crate::described::Rewriting;
 use crate::distinct_stacks::DistinctStacks;
 use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::summed::{OVER_TIME, SummedSamples, event_of};
+pub use probes::{AllocationProbe, ProbeKind};
+use probes::{Probes, Reported};
 use programs::Programs;
 
 /// Names of the events in the file: bytes in use at the end, at the peak, and ever requested; then
@@ -51,6 +58,21 @@ const FIRST_OVER_TIME: usize = 5;
 /// stacks of ended processes.
 const BETWEEN_CHECKS: u64 = 5_000_000;
 
+/// Part of a program that reports its allocations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AllocationSource {
+    /// The library of `rprof_preload`. The session's event must be a breakpoint on its page with
+    /// period 1, with the registers of its hits.
+    Library {
+        /// Mean distance of sampled bytes.
+        mean: u64,
+    },
+    /// Probes of the program itself. The session's events must be these probes with period 1, and
+    /// the first one must report allocations.
+    Probes(Vec<AllocationProbe>),
+}
+
 /// Results of a recording of allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,6 +92,7 @@ pub(crate) struct Allocations {
     heap: Heap,
     stacks: DistinctStacks,
     programs: Programs,
+    probes: Option<Probes>,
     mean: u64,
     /// The hits, and the samples in their place.
     summed: SummedSamples,
@@ -82,25 +105,34 @@ pub(crate) struct Allocations {
 }
 
 impl Allocations {
-    /// Follows the hits of the event with these ids. `attr` describes them after unwinding, and
-    /// `mean` is the mean distance of two points.
+    /// Follows the events of a session; `None` without events.
     pub(crate) fn of(
-        ids: &[u64],
-        attr: &Attr,
-        mean: u64,
+        session: &Session,
+        rewriting: Rewriting,
+        source: &AllocationSource,
         names: &InterpretedNames,
         layouts: &Arc<Layouts>,
-    ) -> Allocations {
-        Allocations {
+    ) -> Option<Allocations> {
+        let hits = session.events().first()?;
+        let (mean, probes) = match source {
+            AllocationSource::Library { mean } => (*mean, None),
+            AllocationSource::Probes(probes) => (
+                0,
+                Some(Probes::of(session.events(), rewriting, probes.clone())),
+            ),
+        };
+        let attr = rewriting.unwound(&hits.attr);
+        Some(Allocations {
             heap: Heap::new(Sampling::new(mean)),
             stacks: DistinctStacks::new(names),
             programs: Programs::default(),
+            probes,
             mean,
-            summed: SummedSamples::of(ids, attr, names, layouts),
+            summed: SummedSamples::of(&hits.ids, &attr, names, layouts),
             history: History::default(),
             last: 0,
             next_check: 0,
-        }
+        })
     }
 
     /// Handles the next record, and passes it on unless it is a hit.
@@ -123,6 +155,19 @@ impl Allocations {
 
     /// Handles a hit, and returns its process; `None` for other records.
     fn handle_hit(&mut self, released: &Released<'_>) -> Option<i32> {
+        if let Some(probes) = &self.probes {
+            let (misc, sample, reported) = probes.read(released)?;
+            let pid = sample.pid()?;
+            match reported {
+                Some(Reported::Allocated { address, sampled }) => {
+                    let stack = (self.stacks).intern(&sample, misc, released.time, |_| false);
+                    self.heap.allocate(pid, address, sampled, stack, true);
+                }
+                Some(Reported::Freed { address }) => self.heap.free(pid, address),
+                None => {}
+            }
+            return Some(pid);
+        }
         let (misc, sample) = self.summed.sample(released)?;
         let pid = sample.pid()?;
         let registers = sample.regs_user();
@@ -212,19 +257,26 @@ impl Allocations {
             total
         };
         self.programs.finish();
-        let (loaded, unloaded, own) = self.programs.count();
+        // With probes there is no library to load.
+        let is_library = self.probes.is_none();
+        let (loaded, unloaded, own) = match is_library {
+            true => self.programs.count(),
+            false => (0, 0, 0),
+        };
+        let of_library = |name: Option<String>| name.filter(|_| is_library);
         let requests = Requests {
             mean: self.mean,
             unfollowed: self.heap.unfollowed().bytes.round() as u64,
             programs: loaded,
             unloaded,
             own_malloc: own,
+            probes: self.probes.as_ref().map_or(0, Probes::count),
             ..Requests::default()
         };
         Ok(Allocated {
             requests: requests.with_sums(total(&end), total(&peak), total(&ever)),
-            unloaded: self.programs.first_unloaded(),
-            own_malloc: self.programs.first_own_malloc(),
+            unloaded: of_library(self.programs.first_unloaded()),
+            own_malloc: of_library(self.programs.first_own_malloc()),
             further_stacks: self.stacks.refused(),
         })
     }

@@ -159,7 +159,7 @@ impl Stages {
             unwinds: unwinding.is_some(),
             kept_registers: session.extras().user_registers,
             keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
-            sums: match (options.memory, options.allocations) {
+            sums: match (options.memory, &options.allocations) {
                 (true, _) => &memory::EVENTS,
                 (false, Some(_)) => &allocations::EVENTS,
                 (false, None) => &[],
@@ -179,9 +179,8 @@ impl Stages {
             let attr = rewriting.unwound(&faults.attr);
             Memory::of(session, &attr, &options.names, &layouts)
         });
-        let allocations = options.allocations.zip(summed).map(|(mean, hits)| {
-            let attr = rewriting.unwound(&hits.attr);
-            Allocations::of(&hits.ids, &attr, mean, &options.names, &layouts)
+        let allocations = (options.allocations.as_ref()).and_then(|source| {
+            Allocations::of(session, rewriting, source, &options.names, &layouts)
         });
         let requests = Requests::of(session).map_err(RecordError::Thread)?;
         Ok(Stages {

@@ -74,7 +74,7 @@ pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
 pub(crate) use top::{TopArgs, TopFormat};
-pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt};
+pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt, percentage};
 pub(crate) use waits::WaitArgs;
 
 use clap::builder::styling::{AnsiColor, Styles};

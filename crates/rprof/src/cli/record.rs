@@ -43,7 +43,8 @@ pub(crate) struct RecordArgs {
     /// stack and its release [default: 512K]
     ///
     /// Loads a small library into the COMMAND and its children (LD_PRELOAD), which samples malloc,
-    /// operator new and their relatives. Shows bytes and numbers of allocations: in use at the end,
+    /// operator new and their relatives. Programs with the probes otel_memory:alloc and :free are
+    /// recorded by these, also with -p. Shows bytes and numbers of allocations: in use at the end,
     /// with `--at peak` at the peak, with `--at ever` all.
     #[arg(long, help_heading = "Sampling", value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "512K", value_parser = values::file_size)]
     pub(crate) alloc: Option<u64>,

@@ -272,10 +272,13 @@ pub(super) fn separator(text: &str) -> Result<u8, String> {
 }
 
 pub(super) fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err("expected a number from 0 to 100".into()),
-    }
+    percentage(text).ok_or_else(|| "expected a number from 0 to 100".into())
+}
+
+/// Parses a percentage such as `0.5` or `0.5%`.
+pub(crate) fn percentage(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>();
+    number.ok().filter(|share| (0.0..=100.0).contains(share))
 }
 
 pub(super) fn language(text: &str) -> Result<Language, UnknownLanguage> {
@@ -306,6 +309,15 @@ pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentages_may_have_their_sign() {
+        let parsed = ["0.5", "0.5%", "100%", "0"].map(percentage);
+        assert_eq!(parsed, [Some(0.5), Some(0.5), Some(100.0), Some(0.0)]);
+        for wrong in ["", "%", "101%", "-1", "5%%", "5 %", "NaN", "x%"] {
+            assert_eq!(percentage(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn registers_are_named_as_perf_names_them() {

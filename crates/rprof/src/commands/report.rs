@@ -9,7 +9,7 @@ use rprof_profile::Keys;
 use rprof_profile::views::call_tree::Growth;
 
 use crate::Outcome;
-use crate::cli::{ReportArgs, SortKey};
+use crate::cli::{ReportArgs, SortKey, percentage};
 use crate::input::recordings::{Callee, warn};
 use crate::recording::memory;
 use crate::terminal;
@@ -105,13 +105,13 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
         percent_limit: MIN_BRANCH,
     };
     for word in text.split(',').filter(|word| !word.is_empty()) {
-        match (word, word.parse::<f64>()) {
+        match (word, percentage(word)) {
             ("caller", _) => options.growth = Growth::Callees,
             ("callee", _) => options.growth = Growth::Callers,
             // perf's drawing styles and branch keys; rprof has one of each.
             ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
             ("none", _) => return Ok((None, None)),
-            (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
+            (_, Some(share)) => options.percent_limit = share,
             ("dwarf" | "fp" | "lbr" | "auto", _) if !Path::new(word).exists() => {
                 let message = format!(
                     "-g {word} is an option for recording (`rprof record --call-graph {word}`): \

@@ -13,10 +13,12 @@ pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
         names.filter_map(|function| function.name.as_deref().ok())
     };
     let objects = || profile.objects.iter().map(|object| &*object.name);
-    let symbols = filter.symbols.iter().chain(&filter.focus);
-    let symbols = symbols
-        .filter(|pattern| !functions().any(|name| matches_function(pattern, name)))
-        .map(|pattern| sentence("symbol", pattern, last_part, &mut functions()));
+    // Only the functions of samples that passed the filter may be known, so a caller may be missing.
+    let sampled = filter.symbols.iter().map(|one| ("sampled symbol", one));
+    let focus = filter.focus.iter().map(|one| ("symbol", one));
+    let symbols = (sampled.chain(focus))
+        .filter(|(_, pattern)| !functions().any(|name| matches_function(pattern, name)))
+        .map(|(what, pattern)| sentence(what, pattern, last_part, &mut functions()));
     let objects = (filter.objects.iter())
         .filter(|pattern| !objects().any(|name| matches_object(pattern, name)))
         .map(|pattern| sentence("object", pattern, file_stem, &mut objects()));
@@ -83,10 +85,10 @@ mod tests {
         assert_eq!(
             of("dedpu", "libzz"),
             [
-                "no symbol matches `dedpu`; nearest: slow::dedup",
+                "no sampled symbol matches `dedpu`; nearest: slow::dedup",
                 "no object matches `libzz`; nearest: /usr/lib/libz.so.1"
             ]
         );
-        assert_eq!(of("qwertyuiop", "libz"), ["no symbol matches `qwertyuiop`"]);
+        assert_eq!(of("qwertyuiop", "libz"), ["no sampled symbol matches `qwertyuiop`"]);
     }
 }

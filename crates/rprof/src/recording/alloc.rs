@@ -12,15 +12,16 @@ use rprof_export::clean::brief;
 use rprof_export::verdict::Finding;
 use rprof_preload::{FILE_NAME, LIBRARY, REGISTERS};
 use rprof_profile::unit::counted;
-use rprof_recorder::Allocated;
+use rprof_recorder::{Allocated, AllocationSource};
 use rprof_records::SampleType;
 use rprof_sampler::SessionBuilder;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, statvfs};
 use tempfile::TempDir;
 
 use crate::cli::{CallGraph, RecordArgs};
+use crate::recording::alloc_probes::{OwnProbes, Unusable, files_of_command, files_of_processes};
 use crate::recording::event_list;
-use crate::wording::messages::Failure;
+use crate::wording::messages::{Failure, say};
 use crate::wording::remedies;
 
 /// Prefix of the folders of libraries.
@@ -37,12 +38,12 @@ pub(crate) struct Preload {
     _lock: File,
     page: u64,
     /// Mean distance of two points in bytes.
-    pub(crate) mean: u64,
+    mean: u64,
 }
 
 impl Preload {
     /// Writes the library where a program may map it for execution.
-    pub(crate) fn new(mean: u64) -> Result<Preload, Failure> {
+    fn new(mean: u64) -> Result<Preload, Failure> {
         if LIBRARY.is_empty() {
             return Err(anyhow::anyhow!("--alloc does not support this architecture").into());
         }
@@ -73,14 +74,14 @@ impl Preload {
         self.folder.path().join(FILE_NAME)
     }
 
-    pub(crate) fn variables(&self) -> [(&'static str, OsString); 2] {
+    fn variables(&self) -> [(&'static str, OsString); 2] {
         let preloaded = std::env::var_os("LD_PRELOAD");
         let path = self.path();
         rprof_preload::variables(path.as_os_str(), preloaded.as_deref(), self.page, self.mean)
     }
 
     /// Adds the breakpoint that the library hits.
-    pub(crate) fn add_to(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
+    fn add_to(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         let events = event_list::parse(&[format!("mem:{:#x}/8:w:u", self.page)])?;
         let builder = builder.events(events).period(1);
         Ok(builder.extras(|extras| {
@@ -150,6 +151,87 @@ fn write(place: &Path) -> io::Result<TempDir> {
     Ok(folder)
 }
 
+/// Part of the programs that reports allocations.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Library(Preload),
+    Probes(OwnProbes),
+}
+
+impl Source {
+    /// Chooses the programs' own probes if they have some, or else the library.
+    pub(crate) fn of(args: &RecordArgs, mean: u64) -> Result<Source, Failure> {
+        let pids = &args.target.processes;
+        let files = match pids.is_empty() {
+            true => files_of_command(&args.command),
+            false => files_of_processes(pids),
+        };
+        let why = match OwnProbes::new(&files) {
+            Ok(probes) => {
+                if !args.sampling.quiet {
+                    say(format_args!(
+                        "--alloc uses the probes of {}, which samples its allocations itself; \
+                         programs without such probes are not recorded",
+                        brief(&probes.file.to_string_lossy())
+                    ));
+                }
+                return Ok(Source::Probes(probes));
+            }
+            Err(why) => why,
+        };
+        match (why, pids.is_empty()) {
+            (Unusable::Missing, true) => {}
+            (Unusable::Missing, false) => {
+                return Err(usage(
+                    "--alloc -p needs a program with probes of its own (otel_memory:alloc): the \
+                     library of rprof is loaded only when a program starts; use --memory -p, or \
+                     start the program by --alloc"
+                        .to_owned(),
+                ));
+            }
+            (Unusable::Refused(why), true) => {
+                if !args.sampling.quiet {
+                    say(format_args!(
+                        "cannot use the program's own probes of allocations: {why}; --alloc loads \
+                         its library instead"
+                    ));
+                }
+            }
+            (Unusable::Refused(why), false) => {
+                let message = format!("cannot use the program's own probes of allocations: {why}");
+                return Err(anyhow::anyhow!(message).into());
+            }
+        }
+        Ok(Source::Library(Preload::new(mean)?))
+    }
+
+    /// Adds the events that report allocations.
+    pub(crate) fn add_to(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
+        match self {
+            Source::Library(preload) => preload.add_to(builder),
+            Source::Probes(probes) => {
+                let events = event_list::parse(&probes.events())?;
+                Ok(builder.events(events).period(1))
+            }
+        }
+    }
+
+    /// Returns the environment variables of the command.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
+        match self {
+            Source::Library(preload) => preload.variables().into(),
+            Source::Probes(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn for_recorder(&self) -> AllocationSource {
+        match self {
+            Source::Library(preload) => AllocationSource::Library { mean: preload.mean },
+            Source::Probes(probes) => AllocationSource::Probes(probes.probes.clone()),
+        }
+    }
+}
+
 fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
@@ -210,10 +292,11 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
             "--alloc and {flag} cannot be combined: {cause}"
         )));
     }
-    if args.target.is_given() || args.command.is_empty() {
+    let is_other = args.target.is_given() && args.target.processes.is_empty();
+    if is_other || args.target.cpus.is_some() {
         return Err(usage(
-            "--alloc records a COMMAND, because its library must be loaded when a program starts; \
-             for a running process use --memory -p PID"
+            "--alloc records a COMMAND, or processes with probes of their own (-p PID); for others \
+             use --memory"
                 .to_owned(),
         ));
     }
@@ -223,7 +306,7 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
 pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     let all = &made.requests;
     let mut lines = Vec::new();
-    if all.programs > 0 {
+    if all.programs > 0 || all.probes > 0 {
         lines.push(remedies::of_finding(&Finding::Requests(*all)));
     }
     if let Some(program) = &made.unloaded {

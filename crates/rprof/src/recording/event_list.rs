@@ -1,11 +1,25 @@
 //! Parses `-e`, and explains errors in the list.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use rprof_events::{Event, EventError};
+use rprof_events::{Event, EventError, Resolver};
+use rprof_image::ImageFile;
+use rprof_symbols::elf::function_offset;
 
-use crate::recording::probes::ProgramFunctions;
 use crate::wording::messages::{Failure, say};
+
+/// Resolver that reads symbol tables of programs.
+struct ProgramFunctions;
+
+impl Resolver for ProgramFunctions {
+    fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String> {
+        let shown = program.display();
+        let file = ImageFile::open(program).map_err(|why| format!("cannot use {shown}: {why}"))?;
+        function_offset(file.bytes(), function)
+            .map_err(|why| format!("cannot set a probe on `{function}` in {shown}: {why}"))
+    }
+}
 
 /// Parses all values of `-e` as one list, so that group numbers are unique.
 pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {

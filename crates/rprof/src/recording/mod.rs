@@ -1,10 +1,10 @@
 //! Recording: from the arguments to the closing summary.
 
 pub(crate) mod alloc;
+pub(crate) mod alloc_probes;
 pub(crate) mod end;
 pub(crate) mod event_list;
 pub(crate) mod memory;
-pub(crate) mod probes;
 pub(crate) mod rights;
 pub(crate) mod runtimes;
 pub(crate) mod session;

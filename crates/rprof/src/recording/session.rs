@@ -22,7 +22,6 @@ use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
 use crate::input::named_input::refuse_recording;
-use crate::recording::alloc::Preload;
 use crate::recording::end::{StopReason, Times, wait_for_command, watch};
 use crate::recording::runtimes::Runtimes;
 use crate::recording::signals::Signals;
@@ -57,11 +56,11 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         job.memory = true;
     }
     if let Some(mean) = args.alloc {
-        let preload = Preload::new(mean)?;
+        let source = alloc::Source::of(args, mean)?;
         let dump = job.unwinds.then_some(memory::DUMP_BYTES);
-        job.builder = preload.add_to(job.builder)?;
+        job.builder = source.add_to(job.builder)?;
         job.builder = job.builder.user_stack(dump.filter(|_| stacks));
-        job.preload = Some(preload);
+        job.allocations = Some(source);
     }
     if let Some(hertz) = args.waits.off_cpu {
         if args.extras.overwrite {
@@ -113,8 +112,8 @@ pub(crate) struct Job {
     pub(crate) switch_budget: Option<f64>,
     /// Show resident memory instead of page faults.
     pub(crate) memory: bool,
-    /// Library that shows requested memory.
-    pub(crate) preload: Option<Preload>,
+    /// Show requested memory.
+    pub(crate) allocations: Option<alloc::Source>,
     /// Remarks about what the target includes and excludes.
     pub(crate) remarks: Vec<String>,
     /// Runtimes that rprof makes write symbols.
@@ -155,7 +154,7 @@ impl Job {
             least_wait: None,
             switch_budget: None,
             memory: false,
-            preload: None,
+            allocations: None,
             remarks: target.remarks(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
@@ -365,7 +364,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let mut options = RecordOptions {
         unwind: job.unwinds,
         memory: job.memory,
-        allocations: job.preload.as_ref().map(|preload| preload.mean),
+        allocations: (job.allocations.as_ref()).map(alloc::Source::for_recorder),
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..output_options(job.to)?
     };
@@ -380,7 +379,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             for (variable, value) in job.runtimes.iter().flat_map(Runtimes::variables) {
                 launcher = launcher.env(variable, value);
             }
-            for (variable, value) in job.preload.iter().flat_map(Preload::variables) {
+            for (variable, value) in job.allocations.iter().flat_map(alloc::Source::variables) {
                 launcher = launcher.env(variable, value);
             }
             Recording::start(job.builder, &launcher, options)

@@ -233,6 +233,6 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
     samples cover 0.070 of 1.30 s of CPU time: most threads end within 1.0 ms, the time between two samples; `-F 20000` samples them, and so does -a
     on CPU 0.560 s of 5.40 s: 0.040 s waiting for a CPU, 4.80 s asleep; `rprof record --off-cpu` shows where
     on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU, 0.440 s asleep; other programs kept the CPUs busy
-    on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU (control group throttled for 4.00 s), 0.440 s asleep; a higher quota (`cpu.max`) lets it run
+    on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU (control group throttled for 4.00 s), 0.440 s asleep; a higher quota (`cpu.max`, or `cpu.cfs_quota_us` of version 1) lets it run
     "#);
 }

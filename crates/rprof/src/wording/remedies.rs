@@ -160,7 +160,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited {
             throttled: Some(_), ..
-        } => "; a higher quota (`cpu.max`) lets it run",
+        } => "; a higher quota (`cpu.max`, or `cpu.cfs_quota_us` of version 1) lets it run",
         Finding::Waited {
             off_cpu: Some(off_cpu),
             ..

@@ -1,19 +1,39 @@
-//! Probes on programs: path and file offset.
+//! Places of probes: path and function or file offset of a program; function or address of the kernel.
 //!
 //! The kernel places a uprobe at a file offset. A [`Resolver`](crate::Resolver) finds the offset of
 //! a function, because this crate does not read ELF.
 
-use super::location::split_offset;
-use crate::error::EventError;
-use crate::settings::number;
-use crate::sources::Sources;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::error::EventError;
+use crate::settings::number;
+use crate::sources::Sources;
+
+/// Parses `function`, `function+4`, or an address such as `0xffffffff81000000`. Returns the
+/// function and the offset from it, or only the address.
+pub(super) fn of_kernel(text: &str, place: &str) -> Result<(Option<CString>, u64), EventError> {
+    if let Some(address) = place.strip_prefix("0x").and(number(place)) {
+        return Ok((None, address));
+    }
+    let parsed = split_offset(place).and_then(|(function, offset)| {
+        let named = function.bytes().all(|b| b.is_ascii_graphic() && b != b':');
+        named.then_some((CString::new(function).ok()?, offset))
+    });
+    match parsed {
+        Some((function, offset)) => Ok((Some(function), offset)),
+        None => Err(EventError::Syntax {
+            event: text.to_owned(),
+            why: "write a kernel probe as kprobe:FUNCTION, kprobe:FUNCTION+OFFSET or \
+                  kprobe:0xADDRESS",
+        }),
+    }
+}
+
 /// Parses `/path:function`, `/path:function+4` or `/path:0x1234`. Returns the path and the file
 /// offset in bytes.
-pub(super) fn parse(
+pub(super) fn of_program(
     text: &str,
     place: &str,
     sources: &Sources<'_>,
@@ -61,4 +81,17 @@ fn split_path(place: &str) -> Option<(&str, &str)> {
     let is_file = |(path, _): &&(&str, &str)| Path::new(path).is_file();
     let found = splits.iter().rev().find(is_file).or(splits.first());
     found.copied()
+}
+
+/// Splits `function+offset`, with default offset 0. Returns `None` without a function.
+fn split_offset(text: &str) -> Option<(&str, u64)> {
+    let (function, offset) = match text.rsplit_once('+') {
+        // A C++ function may be named `operator+`.
+        Some((function, offset)) => match number(offset) {
+            Some(offset) => (function, offset),
+            None => (text, 0),
+        },
+        None => (text, 0),
+    };
+    (!function.is_empty()).then_some((function, offset))
 }
