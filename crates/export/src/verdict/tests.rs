@@ -1,4 +1,5 @@
 use super::*;
+use rprof_profile::memory::Requests;
 use rprof_profile::{ProfileBuilder, WeightUnit};
 
 fn time(sampled: u64, used: u64, wall: u64, tasks: u64) -> CpuTime {
@@ -130,4 +131,44 @@ fn causes_are_sorted_by_the_self_share_that_they_hide() {
     assert_eq!(unnamed(&profile), expected);
     profile.quality.is_by_language = true;
     assert_eq!(unnamed(&profile), expected[..1]);
+}
+
+#[test]
+fn requested_memory_names_its_source_and_the_resident_memory_beside_unseen_programs() {
+    let text = |requests: Requests| Finding::Requests(requests).statement();
+    let seen = Requests {
+        samples: 3,
+        count: 6000,
+        bytes: 2 << 20,
+        peak: 1 << 20,
+        resident: 64 << 20,
+        ..Requests::default()
+    };
+    let with_library = text(Requests {
+        programs: 1,
+        ..seen
+    });
+    assert!(with_library.ends_with("3 of about 6000 allocations sampled"));
+    let by_itself = text(Requests { probes: 2, ..seen });
+    assert!(by_itself.contains("sampled by the program itself"));
+    let silent = text(Requests {
+        probes: 2,
+        ..Requests::default()
+    });
+    assert!(silent.contains("reported none"), "{silent}");
+    let beside = "; seen at the peak: 1.00 MiB, resident in the largest process: 64.0 MiB";
+    for (programs, own_malloc, unloaded) in [(1, 1, 0), (1, 0, 1), (0, 0, 1)] {
+        let found = text(Requests {
+            programs,
+            own_malloc,
+            unloaded,
+            ..seen
+        });
+        assert!(found.ends_with(beside), "{found}");
+    }
+    let none = text(Requests {
+        programs: 1,
+        ..Requests::default()
+    });
+    assert_eq!(none, "allocations: none sampled");
 }

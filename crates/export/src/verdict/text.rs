@@ -247,6 +247,18 @@ fn memory_text(memory: &Coverage) -> String {
     text
 }
 
+/// Compares the bytes seen with the resident memory, if programs were not seen.
+fn beside_resident(all: &Requests) -> String {
+    match (all.unloaded + all.own_malloc, all.resident) {
+        (0, _) | (_, 0) => String::new(),
+        (_, resident) => format!(
+            "; seen at the peak: {}, resident in the largest process: {}",
+            bytes(all.peak),
+            bytes(resident)
+        ),
+    }
+}
+
 fn requests_text(all: &Requests) -> String {
     if all.probes > 0 && all.samples == 0 {
         return "allocations: none seen, because the program's own probes reported none: its \
@@ -254,18 +266,23 @@ fn requests_text(all: &Requests) -> String {
             .to_owned();
     }
     if all.programs == 0 && all.probes == 0 {
-        return "allocations: none seen, because no program loaded the library of rprof".to_owned();
+        let beside = beside_resident(all);
+        return format!(
+            "allocations: none seen, because no program loaded the library of rprof{beside}"
+        );
     }
-    let mut text = format!(
-        "allocations: {} ± {} requested, {} ± {} in use at the end; {} of about {} allocations \
-         sampled",
-        bytes(all.bytes),
-        bytes(all.error),
-        bytes(all.in_use),
-        bytes(all.in_use_error),
-        all.samples,
-        all.count
-    );
+    let mut text = match all.samples {
+        0 => "allocations: none sampled".to_owned(),
+        samples => format!(
+            "allocations: {} ± {} requested, {} ± {} in use at the end; {samples} of about {} \
+             allocations sampled",
+            bytes(all.bytes),
+            bytes(all.error),
+            bytes(all.in_use),
+            bytes(all.in_use_error),
+            all.count
+        ),
+    };
     if all.probes > 0 {
         text.push_str(" by the program itself (probes in its code)");
     }
@@ -283,13 +300,7 @@ fn requests_text(all: &Requests) -> String {
             n => text.push_str(&format!("; not counted: {n} programs: each {cause}")),
         }
     }
-    if all.unloaded + all.own_malloc > 0 && all.resident > 0 {
-        // Beside the peak, which was at another time perhaps.
-        let (peak, resident) = (bytes(all.peak), bytes(all.resident));
-        text.push_str(&format!(
-            "; {peak} seen at the peak, {resident} resident in the largest process"
-        ));
-    }
+    text.push_str(&beside_resident(all));
     text
 }
 

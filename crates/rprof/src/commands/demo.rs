@@ -54,7 +54,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         least_wait: None,
         switch_budget: None,
         memory: false,
-        preload: None,
+        allocations: None,
         remarks: Vec::new(),
         runtimes: None,
     })?;

@@ -89,6 +89,9 @@ mod tests {
                 "no object matches `libzz`; nearest: /usr/lib/libz.so.1"
             ]
         );
-        assert_eq!(of("qwertyuiop", "libz"), ["no sampled symbol matches `qwertyuiop`"]);
+        assert_eq!(
+            of("qwertyuiop", "libz"),
+            ["no sampled symbol matches `qwertyuiop`"]
+        );
     }
 }

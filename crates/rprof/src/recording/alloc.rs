@@ -306,7 +306,7 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
 pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     let all = &made.requests;
     let mut lines = Vec::new();
-    if all.programs > 0 || all.probes > 0 {
+    if all.programs > 0 || all.probes > 0 || all.unloaded > 0 {
         lines.push(remedies::of_finding(&Finding::Requests(*all)));
     }
     if let Some(program) = &made.unloaded {
@@ -332,6 +332,13 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Explains missing samples; `None` if [`lines`] names programs that were not seen.
+pub(crate) fn without_samples(made: &Allocated) -> Option<String> {
+    let all = &made.requests;
+    let is_seen = all.probes == 0 && all.unloaded == 0 && all.own_malloc == 0;
+    is_seen.then(|| "the program requested too little memory; --alloc=4K samples more".to_owned())
 }
 
 #[cfg(test)]

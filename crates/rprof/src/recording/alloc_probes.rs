@@ -15,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rprof_events::Tracefs;
+use rprof_events::tracefs::Tracefs;
 use rprof_image::{ImageFile, UsdtProbe, needed_libraries, usdt_probes};
 use rprof_launch::find_program;
 use rprof_launch::procfs::Procfs;
@@ -210,8 +210,12 @@ fn find(path: &Path) -> Vec<Found> {
         return Vec::new();
     };
     let found = PROVIDERS.iter().map(|provider| {
+        let file = file.clone();
         let probes = usdt_probes(image.bytes(), provider).into_iter();
-        let found = |probe: UsdtProbe| {
+        // Links in /proc/PID/map_files name the file.
+        let link = (path.starts_with("/proc")).then(|| std::fs::read_link(path).ok());
+        let shown = link.flatten().unwrap_or_else(|| path.to_owned());
+        let found = move |probe: UsdtProbe| {
             let kind = match &*probe.name {
                 "alloc" => ProbeKind::Allocation,
                 "free" => ProbeKind::Release,
@@ -220,7 +224,7 @@ fn find(path: &Path) -> Vec<Found> {
             Some(Found {
                 kind,
                 probe,
-                path: path.to_owned(),
+                path: shown.clone(),
                 file: file.clone(),
             })
         };

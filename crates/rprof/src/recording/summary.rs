@@ -126,13 +126,16 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     }
     if summary.samples + summary.waits == 0 && summary.lost_samples() == 0 {
         let not_counted = |step: &Degradation| matches!(step, Degradation::CounterFailed { .. });
-        let why = program.and_then(hidden_by).unwrap_or_else(|| {
-            match summary.degradations.iter().any(not_counted) {
+        let why = program.and_then(hidden_by).or_else(|| {
+            if let Some(made) = &summary.allocations {
+                return alloc::without_samples(made);
+            }
+            Some(match summary.degradations.iter().any(not_counted) {
                 true => "the event was not counted, see above".to_owned(),
                 false => without_samples(summary.cpu_time.as_ref(), &summary.events),
-            }
+            })
         });
-        lines.push(format!("no samples: {why}"));
+        lines.extend(why.map(|why| format!("no samples: {why}")));
     }
     lines
 }
