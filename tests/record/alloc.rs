@@ -175,7 +175,7 @@ fn library_is_preloaded_where_the_temporary_folder_is_no_single_word() {
         std::fs::create_dir(&folder).expect("a new folder");
         let recorder = here.rprof("record --alloc=4K --").arg(c("allocations.c"));
         let recorder = recorder.env("TMPDIR", folder.to_str().expect("UTF-8"));
-        recorder.ok().says("in use at the end");
+        recorder.words("calloc").ok().says("in use at the end");
     }
 }
 
@@ -343,11 +343,12 @@ fn probes_of_the_program_itself_are_recorded_with_their_weights_and_nothing_is_p
     // A process that runs: it begins when the first of its probes is in use.
     let program = c_with("allocations.c", &["-DPROBES"]);
     let ways = format!("attached {}", "rise ".repeat(40));
-    let running = here.command(&program).words(&ways).start();
+    let mut running = here.command(&program).words(&ways).start();
     let pid = running.pid().as_raw_nonzero().to_string();
     let run = here.rprof("record --alloc -p").arg(pid).ok();
     run.says("samples its allocations itself");
     let ever = of_rise(&stacks(&here, "--at ever")) as f64;
+    running.line();
     let truth = truth(&running.end());
     assert!(ever > 0.0 && ever <= truth.requested, "{ever}\n{run}");
     let left = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();

@@ -146,7 +146,7 @@ fn usdt_notes(elf: &[u8], provider: &str) -> Option<Vec<UsdtProbe>> {
         file.segments().find_map(|segment| {
             let (start, len) = segment.file_range();
             let within = address.checked_sub(segment.address())?;
-            (within < len).then(|| start + within)
+            (within < len).then(|| start.checked_add(within)).flatten()
         })
     };
     let notes = Notes {

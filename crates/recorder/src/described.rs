@@ -5,7 +5,6 @@ use rprof_records::request_context::BPF_OUTPUT;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::{EventIds, Role};
 
-use crate::summed::without_payload;
 use crate::unwind::is_to_unwind;
 
 /// Event name of wait samples, as in perf.
@@ -87,6 +86,13 @@ impl Rewriting {
         }
         described
     }
+}
+
+/// Returns an attr whose samples lack the payload of a tracepoint: a sum has none.
+pub(crate) fn without_payload(attr: &Attr) -> Attr {
+    let mut attr = attr.clone();
+    attr.sample_type.remove(SampleType::RAW);
+    attr
 }
 
 /// Returns the attr of wait samples for the unwound attr `switches`. With wakers, the address field

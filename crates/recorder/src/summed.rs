@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rprof_jit::InterpretedNames;
 use rprof_memory::Step;
 use rprof_records::{
-    Attr, ContextMarker, Endian, Misc, RecordType, Sample, SampleFields, SampleLayout, SampleType,
+    Attr, ContextMarker, Endian, Misc, RecordType, Sample, SampleFields, SampleLayout,
 };
 use rprof_sampler::Stream;
 use rustc_hash::FxHashSet;
 
-use crate::described::made_up_id;
+use crate::described::{made_up_id, without_payload};
 use crate::output::{RotatingOutput, interpreted};
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
@@ -127,13 +127,6 @@ impl SummedSamples {
         };
         output.put(&released, None)
     }
-}
-
-/// Returns an attr whose samples lack the payload of a tracepoint: a sum has none.
-pub(crate) fn without_payload(attr: &Attr) -> Attr {
-    let mut attr = attr.clone();
-    attr.sample_type.remove(SampleType::RAW);
-    attr
 }
 
 /// Returns the index of a step's event, when the two events of [`OVER_TIME`] begin at `first`.
