@@ -58,9 +58,12 @@ fn functions(stack: &str) -> Vec<Option<&str>> {
 
 /// Checks each pair of caller and callee, and the share of named functions.
 fn check_edges(stacks: &Folded, callers: &Callers) -> Result<(), String> {
-    let (mut edges, mut named, mut unnamed) = (0, 0, 0);
+    let (mut edges, mut named, mut unnamed, mut all, mut cut) = (0, 0, 0, 0, 0);
     for (stack, samples) in stacks {
         let functions = functions(stack);
+        all += samples;
+        // The thread and a frame without its caller, such as a handler of a bytecode.
+        cut += samples * u64::from(stack.split(';').count() <= 2);
         unnamed += samples * stack.split(';').filter(|frame| *frame == UNNAMED).count() as u64;
         named += samples * functions.iter().flatten().count() as u64;
         for pair in functions.windows(2) {
@@ -83,6 +86,7 @@ fn check_edges(stacks: &Folded, callers: &Callers) -> Result<(), String> {
     }
     println!("{edges} edges, {named} named functions, {unnamed} unnamed, 0 impossible");
     check(edges > 1000, || format!("{edges} edges"))?;
+    check(cut * 20 <= all, || format!("{cut} of {all} stacks are cut"))?;
     check(named * 100 >= (named + unnamed) * 95, || {
         format!("{unnamed} functions unnamed, {named} named")
     })

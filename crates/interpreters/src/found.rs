@@ -12,6 +12,9 @@ pub const UNNAMED_JAVASCRIPT: &str = "[JavaScript function unnamed]";
 /// Name of Java methods whose names could not be read in time.
 pub const UNNAMED_JAVA: &str = "[Java function unnamed]";
 
+/// Name of a gap: HotSpot keeps these callers of a virtual thread in the heap.
+pub const FROZEN_JAVA_CALLERS: &str = "[Java callers frozen]";
+
 /// Start of the names of HotSpot's stubs, which are no functions of the program.
 pub const JAVA_STUB: &str = "Java stub: ";
 

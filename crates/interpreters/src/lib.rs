@@ -18,7 +18,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `runtime` | [`Runtime`], [`RuntimeImage`], [`Interpreter`]: what each language implements |
+//! | `runtime` | [`Runtime`], [`RuntimeImage`], [`Interpreter`], [`Watcher`]: what each language implements |
 //! | `registry` | [`runtimes_of`]: the supported runtimes |
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |
@@ -29,7 +29,6 @@
 //! | `v8` | Node.js 18, 20, 22, 24 and 26 |
 //! | `hotspot` | Java 11, 17 and 21 |
 //! | `snapshot` | process memory of one stack, read in rounds |
-//! | `watcher` | [`Watcher`]: looks at a thread between its samples |
 //!
 //! The crate makes no system calls, and knows no records and no files.
 //!
@@ -50,15 +49,13 @@ mod split;
 mod stack;
 mod symbols;
 mod v8;
-mod watcher;
 
 pub use found::{
-    Found, InterpretedFrame, JAVA_STUB, Names, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON,
-    UNPROVEN_CALLERS, Urgency,
+    FROZEN_JAVA_CALLERS, Found, InterpretedFrame, JAVA_STUB, Names, UNNAMED_JAVA,
+    UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS, Urgency,
 };
 pub use memory::{MemoryRead, ProcessMemory};
 pub use registry::{runtimes_of, switches_stacks};
-pub use runtime::{Interpreter, Runtime, RuntimeImage};
+pub use runtime::{Interpreter, Runtime, RuntimeImage, Watcher};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};
-pub use watcher::Watcher;

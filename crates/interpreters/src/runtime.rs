@@ -1,9 +1,11 @@
-//! [`Runtime`]: an interpreted language, and [`Interpreter`]: its reader in one process.
+//! [`Runtime`]: an interpreted language. [`Interpreter`]: its reader in one process. [`Watcher`]:
+//! looks at a thread between its samples.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack, Watcher};
+use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack};
 
 /// A language runtime, as an image in a process.
 pub trait Runtime: Debug + Send + Sync {
@@ -63,4 +65,22 @@ pub trait Interpreter: Debug + Send {
     fn forget_thread(&mut self, thread: u64) {
         let _ = thread;
     }
+}
+
+/// Looks at one thread of a process at short intervals, and keeps the evidence for the
+/// [`Interpreter`] that made it.
+///
+/// A sample needs a look at the thread soon after it. A thread that only takes looks wakes up once
+/// for each, and the reader of samples takes several of them together.
+pub trait Watcher: Debug + Send {
+    /// Returns when looks are useful: from the next one to the end of samples. In nanoseconds of the
+    /// clock of [`Stack::time`].
+    fn due(&self) -> Range<u64>;
+
+    /// Returns true once the interpreter has forgotten the thread.
+    fn is_over(&self) -> bool;
+
+    /// Takes a look. Keeps its results only if they are
+    /// [confirmed](ProcessMemory::is_confirmed).
+    fn look(&mut self, memory: &mut dyn ProcessMemory);
 }

@@ -19,6 +19,7 @@ pub(crate) mod x86_64 {
     pub(crate) const RBX: u8 = 3;
     pub(crate) const RBP: u8 = 6;
     pub(crate) const RSP: u8 = 7;
+    pub(crate) const R12: u8 = 12;
     /// Number of the return address (rip).
     pub(crate) const RA: u8 = 16;
 }

@@ -125,9 +125,11 @@ pub use cache::RuleCacheStats;
 pub use deep::{CodeLookup, Completion, CutPoint, DeepStackCompleter, StackObservation};
 pub use error::TableError;
 pub use frame::{FoundBy, Frame, FrameKind, MissingWord, Root, TruncationReason, UnwindOutcome};
+pub use hotspot::is_return_barrier;
 pub use memory::{Memory, StackDump};
 pub use modules::{Module, Modules};
 pub use registers::Registers;
+pub use runtimes::v8::goes_on_with_bytecode;
 pub use simulate::SimulationCacheStats;
 pub use table::{
     CalledFunctions, FunctionRanges, GoNames, TableStats, UnwindTable, go_functions_in,

@@ -11,7 +11,8 @@
 //!    [`runtimes`](crate::runtimes).
 //! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
 //!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
-//!    the register often still belongs to the caller. In x86 images, the call must be direct.
+//!    the register often still belongs to the caller. In x86 images, the call must be direct, or of
+//!    a bytecode handler of V8.
 //! 5. The frame pointer, if it points up the stack, is aligned, and has a return address beside it.
 //!    In sampled x86 frames only if the code ahead does not contradict it: in a prologue the
 //!    register belongs to the caller. See [`first_frame_pointer`](Context::first_frame_pointer).
@@ -26,7 +27,7 @@ use crate::call_edges::{CallEdges, call_target};
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
 use crate::modules::{copy, read_code};
-use crate::runtimes::{beam, guile, luajit, sbcl};
+use crate::runtimes::{beam, guile, luajit, sbcl, v8};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
 use crate::step::Caller;
@@ -349,7 +350,8 @@ impl Context<'_> {
         let is_proven = prologue
             || !arch.is_x86()
             || self.module.is_none_or(|module| module.table.is_none())
-            || call_target(address, self.modules).flatten().is_some();
+            || call_target(address, self.modules).flatten().is_some()
+            || v8::is_handler(registers, address, self.memory, self.modules);
         if !is_proven || !self.is_caller(address) {
             return None;
         }

@@ -44,7 +44,9 @@ pub(super) struct Compiled {
     /// False for the wrapper of a native method, which has no table of instructions.
     pub(super) is_bytecode: bool,
     pub(super) metadata: u64,
+    pub(super) metadata_end: u64,
     pub(super) scopes: u64,
+    pub(super) scopes_end: u64,
     pub(super) pcs: u64,
     pub(super) pcs_end: u64,
 }
@@ -53,10 +55,10 @@ impl Blob {
     /// Reads the header at an address.
     pub(super) fn read(memory: &mut Snapshot, layout: &CodeLayout, at: u64) -> Result<Self> {
         let place = |offset: u64| at.wrapping_add(offset);
-        let words = [layout.blob_start, layout.blob_end, layout.blob_name];
-        let words = words.map(|offset| memory.u64(place(offset)));
+        let start = layout.blob_start.read(memory, at, at);
+        let end = layout.blob_end.read(memory, at, at);
+        let name = memory.u64(place(layout.blob_name));
         let size = u64::from(memory.u32(place(layout.blob_size))?);
-        let [start, end, name] = words;
         let (start, end, name) = (start?, end?, name?);
         let last = at.checked_add(size).ok_or(Fault::Invalid)?;
         if !(at < start && start < end && end <= last && size <= MAX_BLOB) {
@@ -66,7 +68,8 @@ impl Blob {
             "Interpreter" => BlobKind::Interpreter,
             name @ ("nmethod" | "native nmethod") => {
                 let is_bytecode = name == "nmethod";
-                BlobKind::Compiled(Compiled::read(memory, layout, at, last, is_bytecode)?)
+                let compiled = Compiled::read(memory, layout, at, start, is_bytecode)?;
+                BlobKind::Compiled(compiled)
             }
             name => BlobKind::Stub(name.to_owned()),
         };
@@ -85,27 +88,26 @@ impl Compiled {
         memory: &mut Snapshot,
         layout: &CodeLayout,
         at: u64,
-        last: u64,
+        start: u64,
         is_bytecode: bool,
     ) -> Result<Self> {
-        let place = |offset: u64| at.wrapping_add(offset);
-        let handlers = (layout.deoptimization).map(|offset| memory.u64(place(offset)));
-        let original_pc = memory.u32(place(layout.original_pc_offset));
-        let words = [
-            layout.method,
+        let original_pc = memory.u32(at.wrapping_add(layout.original_pc_offset));
+        let layout = &layout.compiled;
+        let method = memory.u64(at.wrapping_add(layout.method));
+        let places = [
             layout.entry,
             layout.verified_entry,
+            layout.metadata,
+            layout.metadata_end,
             layout.scopes,
+            layout.scopes_end,
+            layout.pcs,
+            layout.pcs_end,
         ];
-        let words = words.map(|offset| memory.u64(place(offset)));
-        let offsets = [
-            layout.metadata_offset,
-            layout.pcs_offset,
-            layout.pcs_end_offset,
-        ];
-        let offsets = offsets.map(|offset| memory.u32(place(offset)));
-        let [method, entry, verified_entry, scopes] = words;
-        let [metadata, pcs, pcs_end] = offsets;
+        let places = places.map(|place| place.read(memory, at, start));
+        let handlers = (layout.deoptimization).map(|place| place.read(memory, at, start));
+        let [entry, verified_entry, tables @ ..] = places;
+        let [metadata, metadata_end, scopes, scopes_end, pcs, pcs_end] = tables;
         let [handler, mh_handler] = handlers;
         let compiled = Self {
             method: method?,
@@ -114,20 +116,18 @@ impl Compiled {
             deoptimization: [handler?, mh_handler?],
             original_pc: original_pc?.into(),
             is_bytecode,
-            metadata: place(metadata?.into()),
+            // Relocations before the metadata have any length.
+            metadata: metadata?.wrapping_add(7) & !7,
+            metadata_end: metadata_end?,
             scopes: scopes?,
-            pcs: place(pcs?.into()),
-            pcs_end: place(pcs_end?.into()),
+            scopes_end: scopes_end?,
+            pcs: pcs?,
+            pcs_end: pcs_end?,
         };
-        let order = [
-            at,
-            compiled.metadata,
-            compiled.scopes,
-            compiled.pcs,
-            compiled.pcs_end,
-            last,
-        ];
-        match order.is_sorted() {
+        let are_in_order = compiled.metadata <= compiled.metadata_end
+            && compiled.scopes <= compiled.scopes_end
+            && compiled.pcs <= compiled.pcs_end;
+        match are_in_order {
             true => Ok(compiled),
             false => Err(Fault::Invalid),
         }

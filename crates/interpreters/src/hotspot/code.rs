@@ -146,7 +146,7 @@ impl CodeCache {
     ) -> Result<&[Pc]> {
         let known = self.known.get_mut(&blob.start).ok_or(Fault::Invalid)?;
         if known.pcs.is_none() {
-            let pcs = read_pcs(memory, layout, blob, compiled)?;
+            let pcs = read_pcs(memory, layout, compiled)?;
             self.cached += pcs.len();
             known.pcs = Some(pcs);
         }

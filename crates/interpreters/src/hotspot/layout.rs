@@ -28,8 +28,9 @@ const TYPES: [&str; 18] = [
 /// Maximum offset of a field, and size of a type.
 const MAX_OFFSET: u64 = 4096;
 
-/// Supported versions. JDK 23 gave compiled code another layout.
-const VERSIONS: std::ops::RangeInclusive<u32> = 9..=22;
+/// First and last version of each supported layout of code.
+const WITH_POINTERS: std::ops::RangeInclusive<u32> = 9..=22;
+const WITH_OFFSETS: std::ops::RangeInclusive<u32> = 25..=25;
 
 /// First version whose compressed numbers contain no zero bytes (JDK-8292758).
 const WITHOUT_ZEROS: u32 = 20;
@@ -74,6 +75,37 @@ pub(super) enum SourceFile {
     InClass(u64),
 }
 
+/// How a header of code states an address. Numbers are offsets of fields in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A pointer.
+    Pointer(u64),
+    /// Bytes from the header, in 32 bits.
+    FromHeader(u64),
+    /// Bytes from the start of the code, in 16 bits.
+    FromStart(u64),
+    /// Bytes from where a pointer leads, in 32 bits.
+    From { pointer: u64, bytes: u64 },
+}
+
+impl Place {
+    /// Returns the address for a header `at`, whose code begins at `start`.
+    pub(super) fn read(self, memory: &mut Snapshot, at: u64, start: u64) -> Result<u64> {
+        let field = |offset: u64| at.wrapping_add(offset);
+        let (base, bytes) = match self {
+            Self::Pointer(offset) => return memory.u64(field(offset)),
+            Self::FromHeader(offset) => (at, memory.u32(field(offset))?),
+            Self::FromStart(offset) => (start, memory.u16(field(offset))?.into()),
+            Self::From { pointer, bytes } => {
+                let base = memory.u64(field(pointer));
+                let bytes = memory.u32(field(bytes));
+                (base?, bytes?)
+            }
+        };
+        Ok(base.wrapping_add(bytes.into()))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CodeLayout {
     /// Address of the pointer to the list of heaps.
@@ -89,21 +121,80 @@ pub(super) struct CodeLayout {
     pub(super) block_size: u64,
     pub(super) blob_name: u64,
     pub(super) blob_size: u64,
-    pub(super) blob_start: u64,
-    pub(super) blob_end: u64,
-    pub(super) method: u64,
-    pub(super) scopes: u64,
-    pub(super) metadata_offset: u64,
-    pub(super) pcs_offset: u64,
-    pub(super) pcs_end_offset: u64,
-    pub(super) entry: u64,
-    pub(super) verified_entry: u64,
-    /// Handlers that replace return addresses of frames with invalid code.
-    pub(super) deoptimization: [u64; 2],
+    pub(super) blob_start: Place,
+    pub(super) blob_end: Place,
+    pub(super) compiled: CompiledLayout,
     pub(super) original_pc_offset: u64,
     pub(super) pc_offset: u64,
     pub(super) pc_scope: u64,
     pub(super) pc_size: u64,
+}
+
+/// Addresses that a header of compiled code states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CompiledLayout {
+    pub(super) method: u64,
+    pub(super) metadata: Place,
+    pub(super) metadata_end: Place,
+    pub(super) scopes: Place,
+    pub(super) scopes_end: Place,
+    pub(super) pcs: Place,
+    pub(super) pcs_end: Place,
+    pub(super) entry: Place,
+    pub(super) verified_entry: Place,
+    /// Handlers that replace return addresses of frames with invalid code.
+    pub(super) deoptimization: [Place; 2],
+}
+
+impl CompiledLayout {
+    /// Returns the layout of JDK 9 to 22: pointers, and offsets from the header.
+    fn with_pointers(at: impl Fn(&str, &str) -> Option<u64>) -> Option<Self> {
+        let pointer = |class: &str, field: &str| at(class, field).map(Place::Pointer);
+        let number = |field: &str| at("nmethod", field).map(Place::FromHeader);
+        let scopes = pointer("CompiledMethod", "_scopes_data_begin")?;
+        let pcs = number("_scopes_pcs_offset")?;
+        Some(Self {
+            method: at("CompiledMethod", "_method")?,
+            metadata: number("_metadata_offset")?,
+            metadata_end: scopes,
+            scopes,
+            scopes_end: pcs,
+            pcs,
+            pcs_end: number("_dependencies_offset")?,
+            entry: pointer("nmethod", "_entry_point")?,
+            verified_entry: pointer("nmethod", "_verified_entry_point")?,
+            deoptimization: [
+                pointer("CompiledMethod", "_deopt_handler_begin")?,
+                pointer("CompiledMethod", "_deopt_mh_handler_begin")?,
+            ],
+        })
+    }
+
+    /// Returns the layout of JDK 25: tables outside of the code cache, and offsets.
+    fn with_offsets(at: impl Fn(&str, &str) -> Option<u64>) -> Option<Self> {
+        let from = |class: &str, pointer: &str, bytes: (&str, &str)| {
+            let (pointer, bytes) = (at(class, pointer)?, at(bytes.0, bytes.1)?);
+            Some(Place::From { pointer, bytes })
+        };
+        let mutable = |bytes| from("CodeBlob", "_mutable_data", ("CodeBlob", bytes));
+        let immutable = |bytes| from("nmethod", "_immutable_data", ("nmethod", bytes));
+        let scopes = immutable("_scopes_data_offset")?;
+        Some(Self {
+            method: at("nmethod", "_method")?,
+            metadata: mutable("_relocation_size")?,
+            metadata_end: mutable("_mutable_data_size")?,
+            scopes,
+            scopes_end: immutable("_immutable_data_size")?,
+            pcs: immutable("_scopes_pcs_offset")?,
+            pcs_end: scopes,
+            entry: Place::FromStart(at("nmethod", "_entry_offset")?),
+            verified_entry: Place::FromStart(at("nmethod", "_verified_entry_offset")?),
+            deoptimization: [
+                Place::FromHeader(at("nmethod", "_deopt_handler_offset")?),
+                Place::FromHeader(at("nmethod", "_deopt_mh_handler_offset")?),
+            ],
+        })
+    }
 }
 
 impl Layout {
@@ -125,7 +216,8 @@ impl Layout {
             (tables.field(class, field)).filter(|offset| *offset < MAX_OFFSET)
         };
         let size = |class: &str| tables.size(class).filter(|size| *size < MAX_OFFSET);
-        if !VERSIONS.contains(&version) {
+        let has_offsets = WITH_OFFSETS.contains(&version);
+        if !has_offsets && !WITH_POINTERS.contains(&version) {
             return None;
         }
         let source_file = "_source_file_name_index";
@@ -162,19 +254,18 @@ impl Layout {
             block_size: size("HeapBlock")?,
             blob_name: at("CodeBlob", "_name")?,
             blob_size: at("CodeBlob", "_size")?,
-            blob_start: at("CodeBlob", "_code_begin")?,
-            blob_end: at("CodeBlob", "_code_end")?,
-            method: at("CompiledMethod", "_method")?,
-            scopes: at("CompiledMethod", "_scopes_data_begin")?,
-            metadata_offset: at("nmethod", "_metadata_offset")?,
-            pcs_offset: at("nmethod", "_scopes_pcs_offset")?,
-            pcs_end_offset: at("nmethod", "_dependencies_offset")?,
-            entry: at("nmethod", "_entry_point")?,
-            verified_entry: at("nmethod", "_verified_entry_point")?,
-            deoptimization: [
-                at("CompiledMethod", "_deopt_handler_begin")?,
-                at("CompiledMethod", "_deopt_mh_handler_begin")?,
-            ],
+            blob_start: match has_offsets {
+                true => Place::FromHeader(at("CodeBlob", "_code_offset")?),
+                false => Place::Pointer(at("CodeBlob", "_code_begin")?),
+            },
+            blob_end: match has_offsets {
+                true => Place::FromHeader(at("CodeBlob", "_data_offset")?),
+                false => Place::Pointer(at("CodeBlob", "_code_end")?),
+            },
+            compiled: match has_offsets {
+                true => CompiledLayout::with_offsets(at)?,
+                false => CompiledLayout::with_pointers(at)?,
+            },
             original_pc_offset: at("nmethod", "_orig_pc_offset")?,
             pc_offset: at("PcDesc", "_pc_offset")?,
             pc_scope: at("PcDesc", "_scope_decode_offset")?,

@@ -31,12 +31,13 @@ mod tests;
 
 use std::sync::Arc;
 
+use rprof_unwind::is_return_barrier;
 use rustc_hash::FxHashMap;
 
 use crate::snapshot::{Fault, Result, Snapshot};
 use crate::{
-    CodeKind, Found, ImageSymbols, Interpreter, JAVA_STUB, Names, NativeFrame, ProcessMemory,
-    Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
+    CodeKind, FROZEN_JAVA_CALLERS, Found, ImageSymbols, Interpreter, JAVA_STUB, Names, NativeFrame,
+    ProcessMemory, Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
 };
 use blob::{Blob, BlobKind, Compiled};
 use code::{CodeCache, Recent, is_aging, is_fresh};
@@ -141,7 +142,7 @@ impl Interpreter for HotSpotProcess {
 enum Runs {
     /// Methods, innermost first: entries of [`Names`], or `None` without a name.
     Methods(Vec<Option<u64>>),
-    /// A stub of HotSpot, with the entry of its name.
+    /// A stub of HotSpot, with the entry of its name, or callers in the heap.
     Stub(Option<u64>),
     /// Code that is not HotSpot's.
     Other,
@@ -241,6 +242,9 @@ impl HotSpotProcess {
                 let name = self.name(memory, layout, method, time, names)?;
                 return Ok(Runs::Methods(vec![name]));
             }
+            BlobKind::Stub(_) if frame.has_called && is_barrier(memory, frame.pc)? => {
+                return Ok(Runs::Stub(names.address_of(FROZEN_JAVA_CALLERS)));
+            }
             BlobKind::Stub(name) => {
                 return Ok(Runs::Stub(names.address_of(&format!("{JAVA_STUB}{name}"))));
             }
@@ -339,6 +343,12 @@ impl HotSpotProcess {
         self.named.insert(method, named);
         Ok(address)
     }
+}
+
+/// Returns true if a return address is the barrier above which callers are in the heap.
+fn is_barrier(memory: &mut Snapshot, avma: u64) -> Result<bool> {
+    let code: [u8; 8] = memory.bytes(avma)?;
+    Ok(is_return_barrier(&code))
 }
 
 /// Returns the Method of a frame of the interpreter.

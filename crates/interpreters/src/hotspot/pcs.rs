@@ -4,7 +4,7 @@
 //! (`PcDesc`). Each leads to a scope: the method and its bytecode index there, and the scope of its
 //! caller if the method is inlined (`src/hotspot/share/code/scopeDesc.cpp` of the JDK).
 
-use super::blob::{Blob, Compiled};
+use super::blob::Compiled;
 use super::layout::{CodeLayout, Layout};
 use super::numbers::{MAX_LEN, Numbers};
 use crate::snapshot::{Fault, Result, Snapshot};
@@ -37,13 +37,12 @@ pub(super) struct Scope {
 pub(super) fn read_pcs(
     memory: &mut Snapshot,
     layout: &CodeLayout,
-    blob: &Blob,
     compiled: &Compiled,
 ) -> Result<Vec<Pc>> {
     let len = usize::try_from(compiled.pcs_end.wrapping_sub(compiled.pcs));
     let size = layout.pc_size as usize;
     let len = len.map_err(|_| Fault::Invalid)?;
-    if len / size > MAX_PCS || compiled.pcs_end > blob.at.saturating_add(1 << 30) {
+    if len / size > MAX_PCS {
         return Err(Fault::Invalid);
     }
     let bytes = memory.wide(compiled.pcs, len)?;
@@ -90,7 +89,7 @@ pub(super) fn read_chain(
     let mut next = scope;
     while next != 0 {
         let at = compiled.scopes.wrapping_add(next.into());
-        if found.len() == MAX_DEPTH || at >= compiled.pcs {
+        if found.len() == MAX_DEPTH || at >= compiled.scopes_end {
             return Err(Fault::Invalid);
         }
         let bytes: [u8; 3 * MAX_LEN] = memory.bytes(at)?;
@@ -99,7 +98,7 @@ pub(super) fn read_chain(
         let (caller, index, bytecode) = (number()?, number()?, number()?);
         let index = u64::from(index).checked_sub(1).ok_or(Fault::Invalid)?;
         let slot = compiled.metadata.wrapping_add(8 * index);
-        if slot >= compiled.scopes {
+        if slot >= compiled.metadata_end {
             return Err(Fault::Invalid);
         }
         let method = memory.u64(slot)?;

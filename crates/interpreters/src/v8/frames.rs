@@ -22,11 +22,7 @@ pub(super) fn candidates(stack: &Stack<'_>, layout: &Layout) -> Vec<JsFrame> {
         Some(JsFrame {
             native: index,
             code,
-            site: match frame.code {
-                CodeKind::Image(svma) if frame.frame.kind == FrameKind::Caller => Some(svma),
-                _ => None,
-            },
-            has_called: frame.frame.kind == FrameKind::Caller,
+            called_from: (frame.frame.kind == FrameKind::Caller).then_some(frame.frame.address),
             function: slots.function,
             bytecode: slots.bytecode,
         })

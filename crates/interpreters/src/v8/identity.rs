@@ -12,10 +12,11 @@
 
 use std::collections::BTreeMap;
 
+use rprof_unwind::goes_on_with_bytecode;
 use rustc_hash::FxHashMap;
 
 use super::code::{Code, Headers, Owner, bytecode};
-use super::heap::{Heap, smi};
+use super::heap::Heap;
 use crate::snapshot::{Fault, Result};
 
 /// Validity of a proof in nanoseconds. V8 frees code and bytecode that several collections found
@@ -34,10 +35,8 @@ pub(super) struct JsFrame {
     pub(super) native: usize,
     /// Address in generated code. `None` in the interpreter.
     pub(super) code: Option<u64>,
-    /// Stated address of the call in the image, for callers.
-    pub(super) site: Option<u64>,
-    /// True for callers, whose frame is complete.
-    pub(super) has_called: bool,
+    /// Return address of callers, whose frame is complete. `None` for the sampled frame.
+    pub(super) called_from: Option<u64>,
     /// Object in the slot of the JSFunction.
     pub(super) function: Option<u64>,
     /// Object in the slot of the BytecodeArray.
@@ -72,7 +71,7 @@ pub(super) struct Identities {
     /// SharedFunctionInfo by JSFunction of optimized code that was sampled itself.
     leaves: FxHashMap<u64, Known<u64>>,
     headers: Headers,
-    sites: CallSites,
+    returns: Returns,
 }
 
 pub(super) fn is_fresh(proven: u64, time: u64) -> bool {
@@ -102,7 +101,7 @@ impl Identities {
             Owner::Frame => return self.interpreted(heap, frame, time),
             Owner::None => return Ok(Identity::Other),
         };
-        if !frame.has_called && self.is_of_caller(heap, frame, owner, time)? {
+        if frame.called_from.is_none() && self.is_of_caller(heap, frame, owner, time)? {
             let caller = match frame.bytecode {
                 Some(bytecode) => self.function_of(heap, bytecode, frame.function, time),
                 None => Err(Fault::Invalid),
@@ -115,16 +114,17 @@ impl Identities {
         Ok(Identity::Function(shared))
     }
 
-    /// Returns the function of a frame of the interpreter.
+    /// Returns the function of a frame in the interpreter. Frames of builtins have the same first
+    /// slots, and may have bytecode of a former frame in the next one.
     fn interpreted(&mut self, heap: &mut Heap<'_>, frame: &JsFrame, time: u64) -> Result<Identity> {
         let Some(bytecode) = frame.bytecode else {
             return Ok(Identity::Other);
         };
-        // The slots of a builtin may have such objects from former frames.
-        let is_proven = frame.code.is_some() || self.sites.is_of_interpreter(frame.site);
-        if self.sites.is_of_builtin(frame.site) {
-            return Ok(Identity::Other);
-        }
+        let is_proven = match frame.called_from {
+            _ if frame.code.is_some() => true,
+            Some(avma) => self.returns.is_to_interpreter(heap, avma)?,
+            None => false,
+        };
         // A moved array has no type.
         if heap.type_of(bytecode)? != heap.layout.type_bytecode {
             return Ok(Identity::Other);
@@ -133,21 +133,14 @@ impl Identities {
             let shared = self.function_of(heap, bytecode, frame.function, time);
             return shared.map(Identity::Function);
         }
-        let shared = shared_of(heap, frame.function.ok_or(Fault::Invalid)?)?;
-        match refers(heap, shared, bytecode) {
-            Ok(true) => {
-                self.sites.add_interpreter(frame.site);
-                let shared = self.function_of(heap, bytecode, frame.function, time);
-                shared.map(Identity::Function)
-            }
+        let shared = frame.function.ok_or(Fault::Invalid);
+        let is_its_own = shared
+            .and_then(|function| shared_of(heap, function))
+            .and_then(|shared| Ok((shared, refers(heap, shared, bytecode)?)));
+        match is_its_own {
+            Ok((shared, true)) => Ok(Identity::Function(shared)),
             Err(Fault::Unread) => Err(Fault::Unread),
-            _ => match smi(heap.field(shared, heap.layout.shared_data)?) {
-                Some(_) => {
-                    self.sites.add_builtin(frame.site, time);
-                    Ok(Identity::Other)
-                }
-                None => Err(Fault::Invalid),
-            },
+            _ => Ok(Identity::Other),
         }
     }
 
@@ -265,48 +258,23 @@ impl Identities {
     }
 }
 
-/// Calls in the image, by stated address: of the interpreter, or of builtin functions.
+/// Return addresses in the image: whether the code there is the interpreter's.
 #[derive(Debug, Default)]
-struct CallSites(FxHashMap<u64, Site>);
+struct Returns(FxHashMap<u64, bool>);
 
-#[derive(Clone, Copy, Debug)]
-enum Site {
-    /// A function's bytecode proved it.
-    Interpreter,
-    /// Number of samples with a builtin function, and the time of the last one.
-    Builtin(u32, u64),
-}
-
-/// Number of samples that prove a builtin. One may be wrong: the collector reuses memory.
-const MIN_BUILTIN: u32 = 8;
-
-impl CallSites {
-    fn is_of_interpreter(&self, site: Option<u64>) -> bool {
-        let site = site.and_then(|site| self.0.get(&site));
-        matches!(site, Some(Site::Interpreter))
-    }
-
-    fn is_of_builtin(&self, site: Option<u64>) -> bool {
-        let site = site.and_then(|site| self.0.get(&site));
-        matches!(site, Some(Site::Builtin(count, _)) if *count >= MIN_BUILTIN)
-    }
-
-    fn add_interpreter(&mut self, site: Option<u64>) {
-        if let Some(site) = site.filter(|_| self.0.len() < MAX_KNOWN) {
-            self.0.insert(site, Site::Interpreter);
+impl Returns {
+    /// Returns true if the code at a return address goes on with the bytecode in the frame's slot.
+    /// Only the interpreter's code does.
+    fn is_to_interpreter(&mut self, heap: &mut Heap<'_>, avma: u64) -> Result<bool> {
+        if let Some(known) = self.0.get(&avma) {
+            return Ok(*known);
         }
-    }
-
-    fn add_builtin(&mut self, site: Option<u64>, time: u64) {
-        let Some(site) = site.filter(|_| self.0.len() < MAX_KNOWN) else {
-            return;
-        };
-        let known = self.0.entry(site).or_insert(Site::Builtin(0, 0));
-        if let Site::Builtin(count, last) = known
-            && *last != time
-        {
-            *known = Site::Builtin(count.saturating_add(1), time);
+        let code: [u8; 10] = heap.memory.bytes(avma)?;
+        let is_interpreter = goes_on_with_bytecode(&code);
+        if self.0.len() < MAX_KNOWN {
+            self.0.insert(avma, is_interpreter);
         }
+        Ok(is_interpreter)
     }
 }
 

@@ -17,7 +17,11 @@ const BASELINE: u64 = 11;
 const TURBOFAN: u64 = 13;
 
 const STACK: u64 = 0x7ffd_0000_0000;
-const INTERPRETER: u64 = 0x18c_fd1c;
+/// Return address of the interpreter, with its code, and one of a builtin function.
+const INTERPRETER: u64 = 0x8c_fd20;
+const INTERPRETER_CODE: [u64; 2] = [0xdc4d_8b44_e065_8b4c, 0x0c1c_b60f_43];
+const BUILTIN: u64 = 0x8e_fd20;
+const GARBAGE: u64 = HEAP + 0x8_0001;
 const CODE: u64 = 0x7f00_0000_1000;
 /// DWARF number of the frame pointer.
 const RBP: u8 = 6;
@@ -29,10 +33,10 @@ const fn tagged(number: u32) -> u64 {
 }
 
 /// Words of a process; other words are 0.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Process {
     words: HashMap<u64, u64>,
-    next: u64,
+    used: u64,
     maps: HashMap<u16, u64>,
     batches: usize,
 }
@@ -46,12 +50,9 @@ struct Function {
 
 impl Process {
     fn new() -> Self {
-        Self {
-            words: HashMap::new(),
-            next: HEAP,
-            maps: HashMap::new(),
-            batches: 0,
-        }
+        let mut process = Self::default();
+        process.put(INTERPRETER, &INTERPRETER_CODE);
+        process
     }
 
     fn put(&mut self, avma: u64, words: &[u64]) {
@@ -64,8 +65,8 @@ impl Process {
         if let Some(map) = self.maps.get(&number) {
             return *map;
         }
-        let avma = self.next;
-        self.next += 0x20;
+        let avma = HEAP + self.used;
+        self.used += 0x20;
         self.put(avma, &[1, u64::from(number) << 32]);
         self.maps.insert(number, avma + 1);
         avma + 1
@@ -74,8 +75,8 @@ impl Process {
     /// Adds an object with these words after its map. Returns the tagged pointer.
     fn object(&mut self, number: u16, words: &[u64]) -> u64 {
         let map = self.map(number);
-        let avma = self.next;
-        self.next += (words.len() as u64 + 1) * 8;
+        let avma = HEAP + self.used;
+        self.used += (words.len() as u64 + 1) * 8;
         self.put(avma, &[map]);
         self.put(avma + 8, words);
         avma + 1
@@ -335,31 +336,34 @@ fn interpreter_frames_are_named_by_their_bytecode() {
     stub[0].below[0] = tagged(17);
     assert_eq!(names_of(&mut process, &stub), [outer(1)]);
     // The frame of a builtin has bytecode of a former frame in its slot.
-    process.put(two.shared - 1 + 8, &[tagged(190)]);
     let mut builtin = [pushed[1], pushed[0], pushed[1]];
-    builtin[1].kind = CodeKind::Image(INTERPRETER + 0x1000);
+    (builtin[1].address, builtin[1].kind) = (BUILTIN, CodeKind::Image(BUILTIN));
     builtin[1].below[3] = one.bytecode;
     assert_eq!(names_of(&mut process, &builtin), [outer(0), outer(2)]);
+    // A closure that resumes a function lives for one call only.
+    builtin[1].below[1] = GARBAGE;
+    assert_eq!(names_of(&mut process, &builtin), [outer(0), outer(2)]);
+    assert_eq!(names_of(&mut process, &builtin[1..]), [outer(1)]);
 }
 
 #[test]
 fn function_of_other_bytecode_is_unnamed() {
     let (mut process, one, two, context) = two_functions();
-    let mut pushed = [Pushes::interpreted(one, context)];
-    pushed[0].below[3] = two.bytecode;
-    assert_eq!(names_of(&mut process, &pushed), [unnamed(0)]);
+    let mut pushed = [Pushes::interpreted(one, context); 2];
+    pushed[1].below[3] = two.bytecode;
+    assert_eq!(names_of(&mut process, &pushed), [outer(0), unnamed(1)]);
 }
 
 #[test]
 fn moved_function_is_followed() {
     let (mut process, one, two, context) = two_functions();
-    let pushed = [Pushes::interpreted(one, context)];
+    let pushed = [Pushes::interpreted(one, context); 2];
     let copy = process.object(2066, &[0, 0, one.shared, 0, 0, 0]);
     process.put(one.function - 1, &[copy - 1]);
-    assert_eq!(names_of(&mut process, &pushed), [outer(0)]);
+    assert_eq!(names_of(&mut process, &pushed), [outer(0), outer(1)]);
     // Another function has its place now.
     process.put(one.function - 1, &[two.function - 1]);
-    assert_eq!(names_of(&mut process, &pushed), [unnamed(0)]);
+    assert_eq!(names_of(&mut process, &pushed), [unnamed(1)]);
 }
 
 #[test]
@@ -380,8 +384,8 @@ fn code_names_its_function_without_the_slot() {
     let mut v8 = session();
     assert_eq!(read(&mut v8, &mut process, &pushes), [inner(0), outer(1)]);
     // In later samples the instruction alone is enough.
-    let mut garbage = one;
-    garbage.function = 0x5001;
+    let function = GARBAGE;
+    let garbage = Function { function, ..one };
     let pushes = Pushes::new(&[Pushes::compiled(CODE + 0x40, garbage, context)]);
     assert_eq!(read(&mut v8, &mut process, &pushes), [outer(0)]);
 }
@@ -576,7 +580,7 @@ proptest! {
         let pushes = Pushes::new(&pushed);
         let bytes = pushes.bytes();
         let dump = StackDump::new(STACK, &bytes);
-    let stack = pushes.stack(seed, &dump);
+        let stack = pushes.stack(seed, &dump);
         let mut lying = Lying { seed, batches: 0, bytes: 0 };
         reader().read(&stack, &mut lying, &mut KnownNames::default(), &mut Found::default());
         prop_assert!(lying.batches < 200 && lying.bytes < 16 << 20);

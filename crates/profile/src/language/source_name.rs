@@ -24,11 +24,12 @@ use parts::with_number;
 pub const PYTHON: &str = "py::";
 
 /// Frames that a profiler puts in place of functions that it could not prove or name.
-static GAPS: [(&str, Language); 4] = [
+static GAPS: [(&str, Language); 5] = [
     ("[Python callers unproven]", Language::Python),
     ("[Python function unnamed]", Language::Python),
     ("[JavaScript function unnamed]", Language::JavaScript),
     ("[Java function unnamed]", Language::Java),
+    ("[Java callers frozen]", Language::Java),
 ];
 
 impl<'n> SourceName<'n> {

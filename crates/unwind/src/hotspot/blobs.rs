@@ -1,5 +1,6 @@
 //! [`BlobCache`]: finds headers of HotSpot's code in memory.
 
+use super::is_return_barrier;
 use crate::code::LEN;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,14 +10,19 @@ pub(crate) const MAX_FRAME: u64 = 16 << 20;
 const MAX_DISTANCE: u64 = 256 << 10;
 const PAGE: u64 = 4096;
 const HEADER: usize = 112;
-/// Number of header bytes that stay constant while the code exists.
+/// Maximum number of header bytes that stay constant while the code exists.
 const UNCHANGING: usize = 92;
+/// Number of header bytes of JDK 25 that stay constant.
+const UNCHANGING_OFFSETS: usize = 60;
+/// Kinds of code in JDK 25: the safepoint handler's, and the last one.
+const SAFEPOINT: u8 = 8;
+const MAX_KIND: u8 = 11;
 const MAX_KEPT: usize = 4096;
 /// After this number of failed searches a process counts as non-Java: only one stack in 64 is
 /// searched.
 const MAX_MISSES: usize = 8;
 
-/// Offsets of fields in a header.
+/// Offsets of fields in a header with pointers.
 #[derive(Debug, Clone, Copy)]
 struct HeaderLayout {
     /// Size, size of the header, end of the prologue, data and frame: five numbers of 32 bits.
@@ -52,6 +58,8 @@ pub(super) struct Blob {
     pub(super) is_interpreter: bool,
     /// True for the safepoint handler, entered by a signal at a loop's poll.
     pub(super) is_safepoint: bool,
+    /// True for a header of JDK 22 or earlier.
+    has_pointers: bool,
 }
 
 /// Blobs found in one process or for one stack.
@@ -70,6 +78,8 @@ struct KnownBlob {
     blob: Blob,
     at: u64,
     header: [u8; UNCHANGING],
+    /// Number of bytes of it that stay constant.
+    unchanging: usize,
     /// Number of the stack that last verified the header.
     stack: usize,
 }
@@ -112,7 +122,7 @@ impl BlobCache {
             let mut now = [0; UNCHANGING];
             let is_same = known.stack == self.stack.get()
                 || read(known.at, &mut now) < now.len()
-                || now == known.header;
+                || now.get(..known.unchanging) == known.header.get(..known.unchanging);
             if is_same {
                 known.stack = self.stack.get();
                 return Some(known.blob);
@@ -134,33 +144,38 @@ impl BlobCache {
             blob,
             at,
             header,
+            unchanging: match blob.has_pointers {
+                true => UNCHANGING,
+                false => UNCHANGING_OFFSETS,
+            },
             stack,
         };
         found.insert(blob.code_start, known);
         Some(blob)
     }
 
-    /// Returns true for return addresses without a preceding call: in the interpreter and the
-    /// deoptimization handler (`SharedRuntime::deopt_blob`).
+    /// Returns true for return addresses without a preceding call: in the interpreter, the
+    /// deoptimization handler (`SharedRuntime::deopt_blob`), and the barrier of virtual threads.
     pub(crate) fn is_return(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
         let Some(blob) = self.find(avma, &read) else {
             return false;
         };
         let mut code = [0; LEN];
         let len = read(avma, &mut code);
-        blob.is_interpreter || (blob.frame != 0 && is_deoptimization(code.get(..len)))
+        let code = code.get(..len).unwrap_or_default();
+        blob.is_interpreter
+            || is_return_barrier(code)
+            || (blob.frame != 0 && is_deoptimization(code))
     }
 }
 
 /// The deoptimization handler pushes its own address, by calling the next instruction (C2) or as a
 /// constant (C1), and jumps.
-fn is_deoptimization(code: Option<&[u8]>) -> bool {
+fn is_deoptimization(code: &[u8]) -> bool {
     matches!(
         code,
-        Some(
-            [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, ..]
-                | [0x49, 0xba, _, _, _, _, _, _, _, _, 0x41, 0x52, 0xe9, ..]
-        )
+        [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, ..]
+            | [0x49, 0xba, _, _, _, _, _, _, _, _, 0x41, 0x52, 0xe9, ..]
     )
 }
 
@@ -183,7 +198,7 @@ fn search(
             size = PAGE;
             continue;
         }
-        for at in (0..len - HEADER).step_by(16).rev() {
+        for at in (0..len - HEADER).step_by(8).rev() {
             let header: &[u8; HEADER] = bytes.get(at..).and_then(<[u8]>::first_chunk)?;
             let avma_of = start + at as u64;
             if let Some(blob) = parse(avma_of, header, avma, &read) {
@@ -204,7 +219,71 @@ fn parse(
     read: impl Fn(u64, &mut [u8]) -> usize,
 ) -> Option<Blob> {
     let mut layouts = LAYOUTS.iter();
-    layouts.find_map(|layout| parse_layout(layout, at, header, avma, &read))
+    // Headers with pointers are aligned to 16 bytes.
+    let of_pointers = || layouts.find_map(|layout| parse_layout(layout, at, header, avma, &read));
+    let blob = at.is_multiple_of(16).then(of_pointers).flatten();
+    blob.or_else(|| parse_offsets(at, header, avma, &read))
+}
+
+/// Parses a header of JDK 25: numbers only, of which the header's fields have these offsets: size 24,
+/// relocations 28, content 32, code 36, data 40, frame 44, data elsewhere 48 (32 bits each), size of
+/// the header 52, end of the prologue 54 (16 bits each), kind 56 (a byte).
+fn parse_offsets(
+    at: u64,
+    header: &[u8; HEADER],
+    avma: u64,
+    read: impl Fn(u64, &mut [u8]) -> usize,
+) -> Option<Blob> {
+    let int = |offset: usize| -> Option<i32> {
+        let bytes = header.get(offset..)?.first_chunk()?;
+        Some(i32::from_le_bytes(*bytes))
+    };
+    let bytes = |offset| u64::try_from(int(offset)?).ok();
+    let word = |offset: usize| -> Option<u64> {
+        let bytes = header.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    };
+    let (size, content, code, data) = (bytes(24)?, bytes(32)?, bytes(36)?, bytes(40)?);
+    let within = avma.checked_sub(at)?;
+    if !(code..data).contains(&within) {
+        return None;
+    }
+    let (frame, elsewhere) = (int(44)?, bytes(48)?);
+    let (header_size, complete) = (int(52)? as u16, (int(52)? >> 16) as i16);
+    let header_size = u64::from(header_size);
+    let (maps, name, mutable) = (word(0)?, word(8)?, word(16)?);
+    let fits = (64..=1024).contains(&header_size)
+        && header_size <= content
+        && content <= code
+        && data <= size
+        && at.wrapping_add(content).is_multiple_of(16)
+        && (1..=MAX_KIND).contains(header.get(56)?)
+        && bytes(28)? <= elsewhere
+        && (elsewhere > 0 || mutable == at.checked_add(size)?)
+        && maps.is_multiple_of(8)
+        && mutable.is_multiple_of(8)
+        && frame >= -1
+        && complete >= -1;
+    let mut text = [0; 14];
+    let len = if fits {
+        read(name, &mut text).min(text.len())
+    } else {
+        0
+    };
+    let text = text
+        .get(..len)
+        .filter(|text| text.first().is_some_and(u8::is_ascii_graphic))?;
+    let frame = u64::try_from(frame).unwrap_or(0) * 8;
+    let start = at.wrapping_add(code);
+    Some(Blob {
+        code_start: start,
+        code_end: at.wrapping_add(data),
+        complete: start.wrapping_add_signed(complete.max(0).into()),
+        frame: if frame <= MAX_FRAME { frame } else { 0 },
+        is_interpreter: frame == 0 && text.starts_with(b"Interpreter\0"),
+        is_safepoint: frame != 0 && *header.get(56)? == SAFEPOINT,
+        has_pointers: false,
+    })
 }
 
 fn parse_layout(
@@ -266,6 +345,7 @@ fn parse_layout(
         frame: if frame <= MAX_FRAME { frame } else { 0 },
         is_interpreter: frame == 0 && is_named(b"Interpreter\0"),
         is_safepoint: frame != 0 && is_named(b"SafepointBlob\0"),
+        has_pointers: true,
     })
 }
 
@@ -337,6 +417,36 @@ mod tests {
     }
 
     #[test]
+    fn header_of_jdk_25_has_numbers_only() {
+        let at = AT + 8;
+        let header = |change: &dyn Fn(&mut [u8; HEADER])| {
+            let mut header = [0; HEADER];
+            // Name, and other data of the code.
+            header[8..16].copy_from_slice(&0x7f00_0100_0000_u64.to_le_bytes());
+            header[16..24].copy_from_slice(&0x7f00_0200_0000_u64.to_le_bytes());
+            // Size, relocations, content, code, data, frame, data elsewhere.
+            let numbers = [0x400_u32, 16, 0xe8, 0x108, 0x3c0, 6, 32];
+            for (number, bytes) in numbers.iter().zip(header[24..52].chunks_mut(4)) {
+                bytes.copy_from_slice(&number.to_le_bytes());
+            }
+            // Size of the header, end of the prologue, kind.
+            header[52..57].copy_from_slice(&[224, 0, 12, 0, 1]);
+            change(&mut header);
+            let name = |_, into: &mut [u8]| {
+                into.copy_from_slice(&b"nmethod\0nmethod\0"[..into.len()]);
+                into.len()
+            };
+            parse(at, &header, at + 0x110, name)
+        };
+        let blob = header(&|_| {}).unwrap();
+        assert_eq!((blob.code_start, blob.code_end), (at + 0x108, at + 0x3c0));
+        assert_eq!((blob.complete, blob.frame), (at + 0x114, 48));
+        for place in [0, 16, 25, 29, 32, 37, 41, 53, 55, 56] {
+            assert_eq!(header(&|header| header[place] ^= 0x84), None, "{place}");
+        }
+    }
+
+    #[test]
     fn other_code_is_searched_once() {
         let blobs = BlobCache::default();
         let reads = Cell::new(0);
@@ -373,8 +483,8 @@ mod tests {
         let c2 = [
             0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 1, 2, 3, 4,
         ];
-        assert!(is_deoptimization(Some(&c2)));
-        assert!(!is_deoptimization(Some(&c2[1..])));
-        assert!(!is_deoptimization(None));
+        assert!(is_deoptimization(&c2));
+        assert!(!is_deoptimization(&c2[1..]));
+        assert!(!is_deoptimization(&[]));
     }
 }

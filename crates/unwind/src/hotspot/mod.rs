@@ -10,12 +10,14 @@
 //!   the return address is a few words further up and must follow a call in HotSpot code;
 //! - the interpreter: a frame pointer, with the caller's stack pointer below the saved one. Its
 //!   callees return to code without a preceding call;
+//! - virtual threads: frames are copied from the heap when they are needed. The outermost one on the
+//!   stack returns to a barrier, and has the frame pointer of the frame that runs the thread;
 //! - other code (stubs without a frame, adapters): like any code.
 //!
 //! The search for a header runs from the code towards lower addresses. A header is valid only if
 //! all its addresses and sizes are consistent and it contains the address. The layouts
-//! are from JDK 9 to 22 (`src/hotspot/share/code/codeBlob.hpp`); versions with another layout have no
-//! valid header.
+//! are from JDK 9 to 22 and of JDK 25 (`src/hotspot/share/code/codeBlob.hpp`); versions with another
+//! layout have no valid header.
 
 mod blobs;
 
@@ -34,6 +36,8 @@ const EPILOGUE: usize = 8;
 /// Maximum number of instructions of a prologue; the interpreter's has about 60.
 const PROLOGUE: usize = 128;
 const RETURN_ENTRY: usize = 16;
+/// Bytes of the instruction of a return barrier.
+const BARRIER: usize = 7;
 /// Distance of the Method's slot below the interpreter's frame pointer.
 const METHOD: u64 = 24;
 /// Offset of the ConstMethod in a Method. The bytecode is behind the ConstMethod's fields.
@@ -63,6 +67,12 @@ pub(crate) fn step(
         return Outcome::NotMine;
     }
     let inside = registers.ip().wrapping_sub(u64::from(!exact));
+    let mut code = [0; BARRIER];
+    let len = text.read(registers.ip(), &mut code);
+    if !exact && is_return_barrier(code.get(..len).unwrap_or_default()) {
+        let found = continuation_entry(registers, memory, text);
+        return found.map_or(Outcome::Nothing, |(caller, by)| Outcome::Caller(caller, by));
+    }
     let caller = match blobs.find(inside, |avma, into| text.read(avma, into)) {
         Some(blob) if blob.is_interpreter => interpreted(registers, memory, text, exact),
         Some(blob) if blob.frame >= 16 => compiled(blobs, &blob, registers, memory, text, exact),
@@ -78,6 +88,35 @@ fn caller(address: u64, slot: u64, by: FoundBy) -> (Caller, FoundBy) {
         interrupted: false,
     };
     (caller, by)
+}
+
+/// Returns true for the code that a frame of a virtual thread returns to if its callers are in the
+/// heap: `mov rsp, [r15 + ...]`, to the frame that runs the thread (`generate_cont_thaw` of the JDK).
+#[must_use]
+pub const fn is_return_barrier(code: &[u8]) -> bool {
+    matches!(code, [0x49, 0x8b, 0xa7, _, _, 0, 0, ..])
+}
+
+/// Steps out of the frame that runs a virtual thread. The frame above it has the frame pointer.
+fn continuation_entry(
+    registers: &mut Registers,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
+) -> Option<(Caller, FoundBy)> {
+    let fp = registers.frame_pointer()?;
+    let slot = fp.wrapping_add(8);
+    let (saved, address) = (memory.read_u64(fp)?, memory.read_u64(slot)?);
+    let is_frame = fp.is_multiple_of(8)
+        && registers.sp() <= fp
+        && fp.wrapping_sub(registers.sp()) <= MAX_FRAME
+        && text.is_return_address(address);
+    if !is_frame {
+        return None;
+    }
+    registers.keep(0);
+    registers.set(RBP, saved);
+    registers.set(RSP, slot.wrapping_add(8));
+    Some(caller(address, slot, FoundBy::FramePointer))
 }
 
 fn compiled(
@@ -342,5 +381,30 @@ mod tests {
         assert_eq!(words(&[0x5d, 0xc3]), 0, "an epilogue");
         assert_eq!(words(&[0x5e, 0xc3]), 0);
         assert_eq!(words(&[]), 0);
+    }
+
+    #[test]
+    fn frame_with_callers_in_the_heap_leads_to_the_one_that_runs_the_thread() {
+        // mov rsp, [r15 + 0x4d0], as JDK 21 writes it
+        let barrier = [0x49, 0x8b, 0xa7, 0xd0, 4, 0, 0];
+        let code = Code(0x1000, barrier.to_vec());
+        // Below the frame pointer, HotSpot keeps data of the thread.
+        let words: [u64; 5] = [1, 2, 3, 0x8000, 0x1234];
+        let bytes = words.map(u64::to_le_bytes).concat();
+        let memory = crate::StackDump::new(0x7000, &bytes);
+        let mut registers = Registers::new(Arch::X86_64, 0x1000, 0x7000);
+        registers.set(RBP, 0x7018);
+        let blobs = BlobCache::default();
+        let mut callers = registers;
+        let found = step(&blobs, &mut callers, &memory, &code, false);
+        let Outcome::Caller(caller, _) = found else {
+            panic!("no caller");
+        };
+        assert_eq!((caller.return_address, caller.slot), (Some(0x1234), 0x7020));
+        assert_eq!((callers.sp(), callers.get(RBP)), (0x7028, Some(0x8000)));
+        // The frame pointer must be above the stack pointer.
+        registers.set(RBP, 0x6ff8);
+        let found = step(&blobs, &mut registers, &memory, &code, false);
+        assert!(matches!(found, Outcome::Nothing));
     }
 }

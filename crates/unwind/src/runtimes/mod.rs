@@ -10,12 +10,14 @@
 //! | `guile` | Guile: code behind the trampoline that saves its registers |
 //! | `luajit` | LuaJIT: traces, which run in the interpreter's frame |
 //! | `sbcl` | SBCL: the separate stack of Lisp code in the first thread |
+//! | `v8` | V8: handlers of bytecodes, which have no frame |
 
 pub(crate) mod beam;
 pub(crate) mod go;
 pub(crate) mod guile;
 pub(crate) mod luajit;
 pub(crate) mod sbcl;
+pub(crate) mod v8;
 
 use crate::{Module, Modules};
 use std::cell::Cell;

@@ -3,13 +3,15 @@ use super::*;
 #[test]
 fn frames_in_place_of_unknown_functions_are_those_of_the_recorder() {
     use rprof_interpreters::{
-        JAVA_STUB, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS,
+        FROZEN_JAVA_CALLERS, JAVA_STUB, UNNAMED_JAVA, UNNAMED_JAVASCRIPT, UNNAMED_PYTHON,
+        UNPROVEN_CALLERS,
     };
 
     assert_eq!(gap(UNPROVEN_CALLERS), Some(Language::Python));
     assert_eq!(gap(UNNAMED_PYTHON), Some(Language::Python));
     assert_eq!(gap(UNNAMED_JAVASCRIPT), Some(Language::JavaScript));
     assert_eq!(gap(UNNAMED_JAVA), Some(Language::Java));
+    assert_eq!(gap(FROZEN_JAVA_CALLERS), Some(Language::Java));
     assert_eq!(gap("[jit]"), None);
     assert_eq!(java::JAVA_STUB, JAVA_STUB);
 }
