@@ -27,7 +27,7 @@
 //! | `split` | parts of a function without symbols |
 //! | `symbols` | [`ImageSymbols`]: the symbols that a runtime needs |
 //! | `v8` | Node.js 18, 20, 22, 24 and 26 |
-//! | `hotspot` | Java 11, 17 and 21 |
+//! | `hotspot` | Java 11, 17, 21 and 25 |
 //! | `snapshot` | process memory of one stack, read in rounds |
 //!
 //! The crate makes no system calls, and knows no records and no files.

@@ -279,3 +279,42 @@ impl Layout {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryRead, ProcessMemory};
+
+    /// Each word of memory holds its address.
+    struct Addresses;
+
+    impl ProcessMemory for Addresses {
+        fn read(&mut self, reads: &mut [MemoryRead]) {
+            for read in reads {
+                read.is_read = true;
+                for (at, byte) in (read.address..).zip(&mut read.bytes) {
+                    *byte = ((at & !7) >> (8 * (at & 7))) as u8;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_of_a_header_are_pointers_or_distances() {
+        let mut memory = Snapshot::default();
+        let (at, start) = (0x5000, 0x6000);
+        let mut read = |place: Place| {
+            let _ = place.read(&mut memory, at, start);
+            memory.fetch(&mut Addresses);
+            place.read(&mut memory, at, start)
+        };
+        assert_eq!(read(Place::Pointer(16)), Ok(0x5010));
+        assert_eq!(read(Place::FromHeader(24)), Ok(0x5000 + 0x5018));
+        assert_eq!(read(Place::FromStart(32)), Ok(0x6000 + 0x5020));
+        let place = Place::From {
+            pointer: 8,
+            bytes: 40,
+        };
+        assert_eq!(read(place), Ok(0x5008 + 0x5028));
+    }
+}

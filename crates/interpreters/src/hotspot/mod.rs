@@ -1,4 +1,4 @@
-//! Java: HotSpot of JDK 11, 17 and 21.
+//! Java: HotSpot of JDK 11, 17, 21 and 25.
 //!
 //! All frames of Java methods are on the machine stack. The interpreter keeps the Method in a slot of
 //! its frames. Compiled code lies in a blob that names its method, and has tables of the methods
@@ -52,6 +52,13 @@ const MAX_ROUNDS: usize = 50;
 
 const MAX_NAMED: usize = 1 << 16;
 
+/// Time in nanoseconds for which reused memory makes names doubtful. An agent that redefines classes
+/// again and again frees methods some milliseconds after a sample, and others get their memory.
+const REUSE: u64 = 10_000_000_000;
+
+/// Age in nanoseconds from which a method has its name meanwhile.
+const SETTLED: u64 = 250_000_000;
+
 /// Maximum bytes from the interpreter's entry to the instruction that saves the Method.
 const MAX_ENTRY: u64 = 1 << 10;
 
@@ -91,6 +98,7 @@ impl RuntimeImage for HotSpotImage {
             layout: None,
             code: CodeCache::default(),
             named: FxHashMap::default(),
+            reused: None,
             recent: Recent::default(),
         })
     }
@@ -105,12 +113,16 @@ struct HotSpotProcess {
     code: CodeCache,
     /// By Method.
     named: FxHashMap<u64, Named>,
+    /// Time of the last sample that found another method at a known address.
+    reused: Option<u64>,
     recent: Recent,
 }
 
 #[derive(Debug)]
 struct Named {
     proof: MethodProof,
+    /// Times of the first and of the last proof.
+    first: u64,
     proven: u64,
     address: Option<u64>,
 }
@@ -306,7 +318,8 @@ impl HotSpotProcess {
         Ok(one.iter().take(count).copied().collect())
     }
 
-    /// Returns the entry of a method's name. `None` at the limit of names.
+    /// Returns the entry of a method's name. `None` at the limit of names, and for a recent method
+    /// while the process reuses memory of methods.
     fn name(
         &mut self,
         memory: &mut Snapshot,
@@ -316,27 +329,35 @@ impl HotSpotProcess {
         names: &mut dyn Names,
     ) -> Result<Option<u64>> {
         self.recent.add(method);
+        let is_reused = |at: u64| time.saturating_sub(at) < REUSE;
         if let Some(named) = self.named.get_mut(&method) {
-            if is_fresh(named.proven, time) {
+            let is_reusing = self.reused.is_some_and(is_reused);
+            if is_fresh(named.proven, time) && !is_reusing {
                 return Ok(named.address);
             }
             match named.proof.is_unchanged(memory, &layout.method) {
                 Ok(true) => {
                     named.proven = time;
-                    return Ok(named.address);
+                    let is_settled = time.saturating_sub(named.first) >= SETTLED;
+                    return Ok(named.address.filter(|_| is_settled || !is_reusing));
                 }
                 Err(Fault::Unread) => return Err(Fault::Unread),
-                _ => self.named.remove(&method),
-            };
+                _ => {
+                    self.named.remove(&method);
+                    self.reused = Some(time);
+                }
+            }
         }
         let proof = MethodProof::read(memory, &layout.method, method)?;
         let text = proof.describe(memory, layout)?;
         let named = Named {
             proof,
+            first: time,
             proven: time,
             address: names.address_of(&text),
         };
-        let address = named.address;
+        let is_reusing = self.reused.is_some_and(is_reused);
+        let address = named.address.filter(|_| !is_reusing);
         if self.named.len() >= MAX_NAMED {
             self.named.clear();
         }
@@ -361,5 +382,34 @@ fn interpreted(memory: &mut Snapshot, layout: &Layout, frame: &JavaFrame) -> Res
     match frame.pc.wrapping_sub(entry) < MAX_ENTRY {
         true => Ok(method),
         false => Err(Fault::Invalid),
+    }
+}
+
+#[cfg(test)]
+mod reuse {
+    use super::code::FRESH;
+    use super::tests::{Process, at, interpreted, read, session};
+    use super::{REUSE, SETTLED};
+
+    #[test]
+    fn methods_have_no_names_while_others_get_their_memory() {
+        let mut process = Process::new();
+        let [f, g, h] =
+            [("f", 3), ("g", 12), ("h", 30)].map(|(name, line)| process.method(name, line));
+        let (interpreter, stub) = (process.blob("Interpreter"), process.blob("Stub"));
+        let mut session = session();
+        let mut is_named = |process: &mut Process, method, time| {
+            let pushed = [interpreted(interpreter + 0x100, method), at(stub + 8)];
+            read(&mut session, process, &pushed, time).1.unnamed == 0
+        };
+        assert!(is_named(&mut process, f, 0));
+        // A class was redefined, and its method is another one now.
+        let other = process.word(g + 8);
+        process.put(f + 8, other);
+        assert!(!is_named(&mut process, f, FRESH));
+        assert!(!is_named(&mut process, g, FRESH));
+        assert!(!is_named(&mut process, f, FRESH + SETTLED - 1));
+        assert!(is_named(&mut process, f, FRESH + SETTLED));
+        assert!(is_named(&mut process, h, FRESH + REUSE));
     }
 }

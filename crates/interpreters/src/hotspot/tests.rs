@@ -70,7 +70,7 @@ const RBP: u8 = 6;
 
 /// Bytes of a process; other bytes are 0.
 #[derive(Clone, Debug)]
-struct Process {
+pub(super) struct Process {
     bytes: HashMap<u64, u8>,
     next: u64,
     next_code: u64,
@@ -80,7 +80,7 @@ struct Process {
 
 impl Process {
     /// A process with one heap of code, and a class `a/B` of `B.java`.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut process = Self {
             bytes: HashMap::new(),
             next: DATA + 0x1000,
@@ -124,11 +124,11 @@ impl Process {
         self.bytes.extend((avma..).zip(bytes.iter().copied()));
     }
 
-    fn put(&mut self, avma: u64, word: u64) {
+    pub(super) fn put(&mut self, avma: u64, word: u64) {
         self.write(avma, &word.to_le_bytes());
     }
 
-    fn word(&self, avma: u64) -> u64 {
+    pub(super) fn word(&self, avma: u64) -> u64 {
         let byte = |at| self.bytes.get(&at).copied().unwrap_or(0);
         u64::from_le_bytes(std::array::from_fn(|at| byte(avma + at as u64)))
     }
@@ -151,7 +151,7 @@ impl Process {
     }
 
     /// Adds a method whose first line has this number, below 64.
-    fn method(&mut self, name: &str, line: u8) -> u64 {
+    pub(super) fn method(&mut self, name: &str, line: u8) -> u64 {
         let (method, const_method) = (self.take(88), self.take(0x100));
         let index = self.constant(name);
         self.put(method + 8, const_method);
@@ -165,7 +165,7 @@ impl Process {
     }
 
     /// Adds a blob with 0x400 bytes of code. Returns the start of the code.
-    fn blob(&mut self, name: &str) -> u64 {
+    pub(super) fn blob(&mut self, name: &str) -> u64 {
         let block = self.next_code;
         self.next_code += 0x1000;
         let map = self.word(self.word(self.word(self.word(HEAPS) + 8)) + 120);
@@ -248,7 +248,7 @@ impl Names for KnownNames {
 /// Frame of generated code with 0x40 bytes of stack, whose frame pointer is 0x30 bytes above its
 /// stack pointer.
 #[derive(Clone, Copy, Debug)]
-struct Pushed {
+pub(super) struct Pushed {
     address: u64,
     /// Method in the interpreter's slot.
     method: u64,
@@ -256,7 +256,7 @@ struct Pushed {
     original_pc: u64,
 }
 
-const fn at(address: u64) -> Pushed {
+pub(super) const fn at(address: u64) -> Pushed {
     Pushed {
         address,
         method: 0,
@@ -264,7 +264,7 @@ const fn at(address: u64) -> Pushed {
     }
 }
 
-fn interpreted(address: u64, method: u64) -> Pushed {
+pub(super) fn interpreted(address: u64, method: u64) -> Pushed {
     Pushed {
         method,
         ..at(address)
@@ -314,12 +314,12 @@ fn stack_of(pushed: &[Pushed]) -> (Vec<NativeFrame>, Vec<u64>) {
 }
 
 /// Reader of a process, with all names so far.
-struct Session {
+pub(super) struct Session {
     hotspot: HotSpotProcess,
     names: KnownNames,
 }
 
-fn session() -> Session {
+pub(super) fn session() -> Session {
     let (hotspot, names) = (reader(), KnownNames::default());
     Session { hotspot, names }
 }
@@ -335,12 +335,13 @@ fn reader() -> HotSpotProcess {
         layout: Some(Layout::new(&tables, 17).map(Box::new)),
         code: CodeCache::default(),
         named: FxHashMap::default(),
+        reused: None,
         recent: Recent::default(),
     }
 }
 
 /// Reads a stack. Returns native frame and name of each function, innermost first.
-fn read(
+pub(super) fn read(
     session: &mut Session,
     memory: &mut dyn ProcessMemory,
     pushed: &[Pushed],
