@@ -125,13 +125,19 @@ impl Identities {
             Some(avma) => self.returns.is_to_interpreter(heap, avma)?,
             None => false,
         };
-        // A moved array has no type.
-        if heap.type_of(bytecode)? != heap.layout.type_bytecode {
-            return Ok(Identity::Other);
-        }
-        if is_proven {
-            let shared = self.function_of(heap, bytecode, frame.function, time);
-            return shared.map(Identity::Function);
+        let is_array = match heap.type_of(bytecode) {
+            Err(Fault::Unread) => return Err(Fault::Unread),
+            number => number == Ok(heap.layout.type_bytecode),
+        };
+        match (is_proven, is_array) {
+            (true, true) => {
+                let shared = self.function_of(heap, bytecode, frame.function, time);
+                return shared.map(Identity::Function);
+            }
+            // The collector has moved the array.
+            (true, false) => return Err(Fault::Invalid),
+            (false, true) => {}
+            (false, false) => return Ok(Identity::Other),
         }
         let shared = frame.function.ok_or(Fault::Invalid);
         let is_its_own = shared

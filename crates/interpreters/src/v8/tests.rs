@@ -341,7 +341,7 @@ fn interpreter_frames_are_named_by_their_bytecode() {
     builtin[1].below[3] = one.bytecode;
     assert_eq!(names_of(&mut process, &builtin), [outer(0), outer(2)]);
     // A closure that resumes a function lives for one call only.
-    builtin[1].below[1] = GARBAGE;
+    (builtin[1].below[1], builtin[1].below[3]) = (GARBAGE, GARBAGE);
     assert_eq!(names_of(&mut process, &builtin), [outer(0), outer(2)]);
     assert_eq!(names_of(&mut process, &builtin[1..]), [outer(1)]);
 }
@@ -517,7 +517,7 @@ fn strings_in_parts_are_joined() {
 #[test]
 fn unreadable_process_says_so() {
     let (_, one, _, context) = two_functions();
-    let pushes = Pushes::new(&[Pushes::interpreted(one, context)]);
+    let pushes = Pushes::new(&[Pushes::interpreted(one, context); 2]);
     let bytes = pushes.bytes();
     struct Ended;
     impl ProcessMemory for Ended {

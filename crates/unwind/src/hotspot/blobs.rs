@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub(crate) const MAX_FRAME: u64 = 16 << 20;
 /// Maximum distance in bytes of code from its header. Most code has less.
 const MAX_DISTANCE: u64 = 256 << 10;
+/// Maximum bytes of a blob in JDK 25.
+const MAX_BLOB: u64 = 64 << 20;
 const PAGE: u64 = 4096;
 const HEADER: usize = 112;
 /// Maximum number of header bytes that stay constant while the code exists.
@@ -259,7 +261,8 @@ fn parse_offsets(
         && at.wrapping_add(content).is_multiple_of(16)
         && (1..=MAX_KIND).contains(header.get(56)?)
         && bytes(28)? <= elsewhere
-        && (elsewhere > 0 || mutable == at.checked_add(size)?)
+        // Without data elsewhere, the pointer leads behind the code as it was first allocated.
+        && (elsewhere > 0 || (size..MAX_BLOB).contains(&mutable.wrapping_sub(at)))
         && maps.is_multiple_of(8)
         && mutable.is_multiple_of(8)
         && frame >= -1
@@ -444,6 +447,15 @@ mod tests {
         for place in [0, 16, 25, 29, 32, 37, 41, 53, 55, 56] {
             assert_eq!(header(&|header| header[place] ^= 0x84), None, "{place}");
         }
+        let elsewhere = |behind: u64| {
+            header(&|header| {
+                header[48] = 0;
+                header[28] = 0;
+                header[16..24].copy_from_slice(&(at + behind).to_le_bytes());
+            })
+        };
+        assert!(elsewhere(0x400).is_some() && elsewhere(0x800).is_some());
+        assert_eq!(elsewhere(0x3f8), None, "in the code");
     }
 
     #[test]
