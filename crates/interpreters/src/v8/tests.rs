@@ -19,7 +19,7 @@ const TURBOFAN: u64 = 13;
 const STACK: u64 = 0x7ffd_0000_0000;
 /// Return address of the interpreter, with its code, and one of a builtin function.
 const INTERPRETER: u64 = 0x8c_fd20;
-const INTERPRETER_CODE: [u64; 2] = [0xdc4d_8b44_e065_8b4c, 0x0c1c_b60f_43];
+const INTERPRETER_CODE: [u64; 2] = [0xdc4d_8b44_e065_8b4c, 0x000c_1cb6_0f43];
 const BUILTIN: u64 = 0x8e_fd20;
 const GARBAGE: u64 = HEAP + 0x8_0001;
 const CODE: u64 = 0x7f00_0000_1000;
