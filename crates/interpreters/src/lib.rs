@@ -18,7 +18,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `runtime` | [`Runtime`], [`RuntimeImage`], [`Interpreter`], [`Watcher`]: what each language implements |
+//! | `runtime` | [`Runtime`], [`Interpreter`], [`Watcher`]: what each language implements |
 //! | `registry` | [`runtimes_of`]: the supported runtimes |
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |

@@ -366,7 +366,7 @@ impl HotSpotProcess {
     }
 }
 
-/// Returns true if a return address is the barrier above which callers are in the heap.
+/// Returns true if a frame of a virtual thread returns to a barrier: its callers are in the heap.
 fn is_barrier(memory: &mut Snapshot, avma: u64) -> Result<bool> {
     let code: [u8; 8] = memory.bytes(avma)?;
     Ok(is_return_barrier(&code))

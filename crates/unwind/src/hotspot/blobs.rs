@@ -227,9 +227,9 @@ fn parse(
     blob.or_else(|| parse_offsets(at, header, avma, &read))
 }
 
-/// Parses a header of JDK 25: numbers only, of which the header's fields have these offsets: size 24,
-/// relocations 28, content 32, code 36, data 40, frame 44, data elsewhere 48 (32 bits each), size of
-/// the header 52, end of the prologue 54 (16 bits each), kind 56 (a byte).
+/// Parses a header of JDK 25. Its numbers have these offsets: size 24, relocations 28, content 32,
+/// code 36, data 40, frame 44, data elsewhere 48 (32 bits each), size of the header 52, end of the
+/// prologue 54 (16 bits each), kind 56 (a byte).
 fn parse_offsets(
     at: u64,
     header: &[u8; HEADER],
