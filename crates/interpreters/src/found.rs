@@ -3,13 +3,13 @@
 /// Name of a gap: interpreted callers exist, but no evidence proves which.
 pub const UNPROVEN_CALLERS: &str = "[Python callers unproven]";
 
-/// Name of Python functions whose names could not be read in time.
+/// Name of Python functions without a name that was read in time.
 pub const UNNAMED_PYTHON: &str = "[Python function unnamed]";
 
-/// Name of JavaScript functions whose names could not be read in time.
+/// Name of JavaScript functions without a name that was read in time.
 pub const UNNAMED_JAVASCRIPT: &str = "[JavaScript function unnamed]";
 
-/// Name of Java methods whose names could not be read in time.
+/// Name of Java methods without a name that was read in time.
 pub const UNNAMED_JAVA: &str = "[Java function unnamed]";
 
 /// Name of a gap: HotSpot keeps these callers of a virtual thread in the heap.
@@ -43,7 +43,7 @@ pub struct Found {
     pub proven: u32,
     /// Number of gaps.
     pub gaps: u32,
-    /// Number of proven functions whose names could not be read.
+    /// Number of proven functions without names.
     pub unnamed: u32,
     /// True if the process memory could not be read, for example because the process has ended.
     pub is_unread: bool,

@@ -12,7 +12,7 @@ use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use rprof_unwind::FunctionRanges;
 
-/// Maximum bytes of a function whose parts are searched.
+/// Maximum bytes of a function with searched parts.
 pub(crate) const MAX_SPLIT: u64 = 256 << 10;
 
 /// Minimum number of jumps into a part. Not all bytes that look like a jump are one.

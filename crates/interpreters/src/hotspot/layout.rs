@@ -89,7 +89,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Returns the address for a header `at`, whose code begins at `start`.
+    /// Returns the address for a header `at` with code from `start`.
     pub(super) fn read(self, memory: &mut Snapshot, at: u64, start: u64) -> Result<u64> {
         let field = |offset: u64| at.wrapping_add(offset);
         let (base, bytes) = match self {

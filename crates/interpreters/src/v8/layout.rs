@@ -163,7 +163,7 @@ pub(super) struct CodeLayout {
     pub(super) data: u64,
     /// Element of the deoptimization data with the function.
     pub(super) deopt_function: u64,
-    /// True if the element is a wrapper, whose first field is the function.
+    /// True if the element is a wrapper, with the function in its first field.
     pub(super) has_wrapper: bool,
 }
 

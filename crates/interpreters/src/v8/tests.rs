@@ -531,7 +531,7 @@ fn unreadable_process_says_so() {
     assert_eq!((found.proven, found.unnamed), (1, 1));
 }
 
-/// Memory whose words come from a hash of their address, so that pointers lead on for ever.
+/// Memory of hashes of addresses, so that pointers lead on for ever.
 struct Lying {
     seed: u64,
     batches: usize,
