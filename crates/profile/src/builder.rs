@@ -20,9 +20,8 @@ use crate::waits::is_of_waits;
 
 /// Builds a [`Profile`] from samples of any source.
 ///
-/// Names, functions, threads and stacks are interned: equal values share an id. Samples are summed
-/// by event, thread and stack, so memory is linear in these. Single samples are stored only with
-/// [columns](Self::columns) or [streams](Self::streams).
+/// Equal names, functions, threads and stacks share an id. Samples are summed by event, thread and
+/// stack. Single samples are stored only with [columns](Self::columns) or [streams](Self::streams).
 ///
 /// # Examples
 ///
@@ -62,7 +61,6 @@ pub struct ProfileBuilder {
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
     samples: Option<Vec<Sample>>,
-    /// Selects streams instead of columns.
     as_streams: bool,
     has_callchains: Option<bool>,
     /// Index of the off-CPU event.
@@ -261,7 +259,7 @@ impl ProfileBuilder {
     }
 
     /// Interns a frame. Without [addresses](Self::with_addresses), the id only encodes the function
-    /// and [optionally](Self::with_inlined) inlining.
+    /// and [inlining](Self::with_inlined).
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let inlined = self.profile.tells_inlined;
         match &mut self.frames {
@@ -443,8 +441,8 @@ impl ProfileBuilder {
         self.profile.gaps = gaps;
     }
 
-    /// Declares whether samples have callchains. By default, any stack of two frames implies them,
-    /// although one address with an inlined call also has two.
+    /// Declares whether samples have callchains. By default, any stack of two frames implies them.
+    /// One address with an inlined call also has two.
     pub fn set_callchains(&mut self, has_callchains: bool) {
         self.has_callchains = Some(has_callchains);
     }

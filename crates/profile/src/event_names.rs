@@ -60,13 +60,12 @@ pub fn is_of_memory(event: &str) -> bool {
     )
 }
 
-/// Returns true for events of memory over time: [`GROWTH`] and [`RELEASE`]. Their samples have the
-/// time of their snapshot as address. Their own time is one when their code was mapped.
+/// Returns true for events of memory over time: [`GROWTH`] and [`RELEASE`]. Their address is the
+/// time of their snapshot. Their own time is one when their code was mapped.
 pub fn is_of_memory_over_time(event: &str) -> bool {
     matches!(event, GROWTH | RELEASE)
 }
 
-/// Sample types in pprof profiles.
 const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
 
 /// Returns true for off-CPU events (`offcpu` in pprof), with or without modifiers.
@@ -83,13 +82,13 @@ pub fn is_of_wall_clock(event: &str) -> bool {
 }
 
 /// Returns true for letters that perf accepts after an event's last `:` or `/` (perf-list(1),
-/// "Event modifiers"). Tracepoints and probes have longer names, with other letters.
+/// "Event modifiers").
 pub(crate) fn is_modifier(letter: char) -> bool {
     "ukhGHIpPSDeWbRX".contains(letter)
 }
 
-/// Splits an event name into the event and its modifiers, without the `:` between them:
-/// `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`. The modifiers may be empty.
+/// Splits an event name into the event and its modifiers, perhaps none: `cycles:u`,
+/// `sched:sched_switch:k`, `cpu/cycles/pp`.
 pub(crate) fn split_modifiers(name: &str) -> (&str, &str) {
     let Some(at) = name.rfind([':', '/']) else {
         return (name, "");
@@ -99,7 +98,6 @@ pub(crate) fn split_modifiers(name: &str) -> (&str, &str) {
         return (name, "");
     }
     match name.as_bytes()[at] {
-        // The slash ends the event's terms.
         b'/' => (&name[..=at], letters),
         _ => (&name[..at], letters),
     }

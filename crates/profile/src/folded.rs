@@ -94,8 +94,8 @@ pub fn is_stack(line: &[u8]) -> Option<bool> {
 
 /// Reads folded stacks: frames separated by `;`, root first, then a space or tab and a count.
 ///
-/// Messages name the `source`. Only the function lists of `filter` apply (leaf and focus). Names
-/// stay as written; threads and objects are unknown.
+/// Errors name the `source`. Only the function lists of `filter` apply. Names stay as written;
+/// threads and objects are unknown.
 ///
 /// - Skips blank lines and comments (`# `), and other invalid lines with a warning.
 /// - If a count has a fraction, multiplies all counts by a power of ten, with a warning.
@@ -212,11 +212,9 @@ struct Stacks<'f> {
     filter: &'f Filter,
     builder: ProfileBuilder,
     memory: MemoryReservation,
-    /// Cache by name: few names make up many frames.
     known: FxHashMap<Box<str>, FunctionId>,
     frames: Vec<FunctionId>,
     lines: u64,
-    /// Decimal places of the common unit.
     digits: u32,
     total: u64,
     fractions: Lines,
@@ -246,8 +244,7 @@ impl<'f> Stacks<'f> {
         }
     }
 
-    /// Converts a count to the common unit, which shrinks for fractions. `None` on overflow of the
-    /// sum.
+    /// Converts a count to the common unit, which shrinks for fractions. `None` on overflow.
     fn count(&mut self, count: Count, line: u64) -> Option<u64> {
         if count.digits > 0 {
             self.fractions.add(line);
@@ -255,7 +252,6 @@ impl<'f> Stacks<'f> {
         let more = count.digits.saturating_sub(self.digits);
         let by = 10u64.pow(more);
         let total = self.total.checked_mul(by);
-        // Drops a fraction if the sum would overflow.
         let fits = |total: u64| {
             let count = count.in_units(self.digits + more)?;
             Some((count, total.checked_add(count)?))
@@ -341,7 +337,6 @@ impl<'f> Stacks<'f> {
         }
         self.builder.set_callchains(self.is_deep);
         self.memory.keep(&self.builder);
-        // Folded text has no data about the recording or about unnamed frames.
         self.builder.finish_with_quality(Quality {
             warnings,
             ..Quality::default()

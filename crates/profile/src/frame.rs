@@ -30,8 +30,7 @@ pub struct FileId(pub u32);
 pub struct FrameId(pub(crate) u32);
 
 impl FrameId {
-    /// Returns an index for tables over a profile's frames. Up to twice as large as the number of
-    /// frames.
+    /// Returns an index for tables over a profile's frames, at most twice the number of frames.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -46,7 +45,7 @@ pub struct Object {
     /// Origin of the code.
     pub kind: ObjectKind,
     /// Build-id, if recorded. Profiles without addresses merge objects of one name and keep the
-    /// first build-id. With addresses they stay separate, because addresses differ between builds.
+    /// first build-id.
     pub build_id: Option<BuildId>,
     /// Runtime of the process, for JIT code. `None` otherwise, or if unknown.
     pub runtime: Option<Runtime>,
@@ -87,7 +86,7 @@ pub struct Function {
     /// line.
     pub line: Option<Line>,
     /// Reason for the missing symbol, if only unwind information describes the function. Its `name`
-    /// consists of object name and start address: `cc1+0x5a3c10`.
+    /// is object and start address: `cc1+0x5a3c10`.
     pub located: Option<Reason>,
     /// Parts of the name, after [folding](crate::Profile::fold_languages). `None` for native code.
     pub source: Option<Box<SourceFunction>>,
@@ -144,8 +143,7 @@ pub fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// Address of a frame: an offset in the object's file, or the memory address of code without a file
-/// (kernel, JIT code, unmapped memory).
+/// Address of a frame: an offset in the object's file, or a memory address of code without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameAddress {
     /// The executed or interrupted instruction.
@@ -165,7 +163,7 @@ impl FrameAddress {
     }
 
     /// Returns the address for lookups of symbols and lines. For a return address it is one byte
-    /// less, because the call may end its function.
+    /// less: the call may end its function.
     pub fn lookup_address(self) -> u64 {
         match self {
             FrameAddress::InstructionPointer(address) => address,
@@ -184,8 +182,8 @@ pub struct Frame {
     /// Line of the next inlined call, or of the address for the innermost frame. `None` if unknown
     /// or not requested.
     pub line: Option<Line>,
-    /// Inline depth at this address: 0 for the function that contains the address. Without
-    /// addresses, 1 for distinguished inlined calls, and otherwise 0.
+    /// Inline depth at this address: 0 for the enclosing function. Without addresses, 1 for inlined
+    /// calls if the profile distinguishes them.
     pub inline_depth: u32,
     /// First line; 0 if unknown or not requested.
     pub start_line: u32,

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 /// Replaces lists of generic arguments (C++, Rust and others) by `<…>`.
 ///
-/// Keeps the brackets of operators (`operator<`, `->`) and of Rust's qualified paths:
-/// `<Vec<u8> as Clone>::clone` becomes `<Vec<…> as Clone>::clone`. Returns names with unbalanced
-/// brackets unchanged.
+/// Keeps the brackets of operators (`operator<`, `->`) and of Rust's qualified paths: `<Vec<u8> as
+/// Clone>::clone` becomes `<Vec<…> as Clone>::clone`. Unbalanced names stay unchanged.
 pub fn elide_arguments(name: &str) -> Cow<'_, str> {
     split_arguments(name, |_| ())
 }

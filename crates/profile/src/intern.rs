@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Interned lists. Memory: the items of distinct lists, and a few words per list.
+/// Interned lists.
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,
@@ -90,7 +90,7 @@ impl<T> Default for Values<T> {
 
 impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
     /// Creates a table whose ids are indexes. [`find`](Values::find) and [`intern`](Values::intern)
-    /// ignore these values: an equal value gets another id.
+    /// ignore these values.
     fn from(values: Vec<T>) -> Self {
         Values {
             values,

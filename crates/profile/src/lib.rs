@@ -1,9 +1,8 @@
 //! Profile model, independent of the sample source. All exports read it.
 //!
-//! A [`Profile`] holds functions with their objects, stacks of frames, threads, and samples.
-//! Samples are aggregated by stack; on request, single samples are stored too. A [`ProfileBuilder`]
-//! builds a profile. `rprof-analysis` uses it to convert recordings. This crate parses no
-//! recordings and writes no export formats.
+//! A [`Profile`] holds functions with their objects, stacks of frames, threads, and samples,
+//! aggregated by stack. On request, single samples are stored too. This crate parses no recordings
+//! and writes no export formats.
 //!
 //! | module | contents |
 //! |---|---|

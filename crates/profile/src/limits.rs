@@ -1,5 +1,5 @@
-//! Limits for reading other tools' profiles. Input is hostile: a few bytes may encode any number of
-//! frames, names and events.
+//! Limits for reading other tools' profiles. A few hostile bytes may encode any number of frames,
+//! names and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use crate::builder::ProfileBuilder;
 /// Maximum depth of a stack. Deeper stacks lose callers.
 pub const MAX_FRAMES: usize = 4096;
 
-/// Maximum number of events. Samples of further events are dropped, because a report takes time
-/// linear in the whole profile for each event.
+/// Maximum number of events. Samples of further events are dropped: a report takes time linear in
+/// the whole profile for each event.
 pub const MAX_EVENTS: usize = 1000;
 
 /// Default memory budget for a command's inputs, in bytes. It keeps the process below 512 MiB.

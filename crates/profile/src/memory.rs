@@ -1,4 +1,4 @@
-//! Memory: the events that a recording with `--memory` or `--alloc` has, and how much they explain.
+//! Events of a recording with `--memory` or `--alloc`, and how much they explain.
 
 use rustc_hash::FxHashMap;
 
@@ -24,12 +24,12 @@ impl Profile {
         self.events.iter().position(|event| event.name == name)
     }
 
-    /// Sums up memory over time: subtracts bytes that were released from bytes that the same stack
-    /// gained. The difference belongs to the event of [memory at the end](Self::memory_at_end),
-    /// whose own samples must not be in the profile. A stack that released more has nothing.
+    /// Sums up memory over time: gained bytes minus released bytes of the same stack. The
+    /// difference belongs to the event of [memory at the end](Self::memory_at_end), whose own
+    /// samples must be absent. A stack that released more has nothing.
     ///
-    /// Columns keep the single changes: gains belong to that event, and releases to [`RELEASE`].
-    /// Streams are dropped.
+    /// Columns keep single changes: gains belong to that event, releases to [`RELEASE`]. Streams
+    /// are dropped.
     ///
     /// # Examples
     /// ```

@@ -16,8 +16,7 @@ use crate::stacks::StackId;
 ///
 /// Equal events share name and unit, functions name and object, objects name and kind. Weights,
 /// losses and qualities add up. Frames keep addresses or inlining only if all profiles have them.
-/// Single samples are dropped, because each recording has its own clock. [`Profile::time`] spans
-/// all profiles.
+/// Single samples are dropped: each recording has its own clock.
 ///
 /// # Examples
 ///
@@ -50,7 +49,6 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
-    // Unknown if one profile lacks it.
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
@@ -66,7 +64,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
 /// Truncates stacks at the outermost call of the given functions, keeping their callers.
 ///
 /// `keeps_callee` also keeps the function as the leaf. Stacks without such a function are dropped.
-/// If it is the root, the stack keeps this frame. The quality still describes whole stacks.
+/// The quality still describes whole stacks.
 pub fn callers_of(
     profile: &Profile,
     is_callee: impl Fn(&Function) -> bool,
@@ -86,7 +84,6 @@ pub fn callers_of(
     builder.finish_with_quality(profile.quality.clone())
 }
 
-/// Starts a profile that has addresses, or is folded, only if all `profiles` are.
 fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     let mut builder = match profiles.iter().all(Profile::has_addresses) {
         true => ProfileBuilder::with_addresses(),
@@ -106,7 +103,6 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
 #[derive(Default)]
 struct Merging {
     objects: FxHashMap<(Box<str>, ObjectKind), ObjectId>,
-    /// Name, unit and index.
     events: Vec<(String, String, usize)>,
 }
 
@@ -184,7 +180,6 @@ impl Merging {
         }
     }
 
-    /// Adds an event, unless there is one with its name and unit.
     fn event(&mut self, builder: &mut ProfileBuilder, event: &EventSummary) -> usize {
         let (name, unit) = (event.name.as_str(), event.unit.as_str());
         let known = self.events.iter().find(|(n, u, _)| n == name && u == unit);

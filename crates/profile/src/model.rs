@@ -116,7 +116,7 @@ impl Profile {
     }
 
     /// Returns the profile without some functions. Their callers take over their weight. All ids
-    /// stay valid. A stack of only these functions becomes empty.
+    /// stay valid.
     ///
     /// # Examples
     /// ```

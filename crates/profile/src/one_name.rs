@@ -1,8 +1,8 @@
 //! Merges the rows of a Rust function with two manglings.
 //!
-//! A program and its libraries may use different mangling schemes. The legacy scheme names a method
-//! by its type's path and the *parameters* of the `impl`: `alloc::raw_vec::RawVecInner<A>::grow`.
-//! v0 names the type: `<alloc::raw_vec::RawVecInner>::grow`.
+//! The legacy scheme names a method by its type's path and the *parameters* of the `impl`:
+//! `alloc::raw_vec::RawVecInner<A>::grow`. v0 names the type:
+//! `<alloc::raw_vec::RawVecInner>::grow`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::model::Profile;
 use crate::views::top::{RowKey, TopFunctions};
 
-/// Adds rows with legacy names to the rows with matching v0 names and otherwise equal keys.
+/// Adds rows with legacy names to rows with matching v0 names and equal keys.
 pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     let name_of =
         |key: &RowKey| -> Option<&str> { profile.function(key.function?).name.as_deref().ok() };
@@ -40,7 +40,7 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
             let row = &mut top.rows[target];
             row.self_weight = row.self_weight.saturating_add(more.self_weight);
             row.self_samples += more.self_samples;
-            // One may have called the other: no sample counts twice.
+            // One may have called the other.
             row.total_weight =
                 (row.total_weight.saturating_add(more.total_weight)).min(top.weight_total);
             row.total_samples += more.total_samples;
@@ -50,7 +50,6 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
     top.rows.retain(|_| into.next().flatten().is_none());
 }
 
-/// Returns true for a v0 method of a type without arguments: `<a::B>::c`.
 fn is_of_plain_type(name: &str) -> bool {
     let Some((path, method)) = name
         .strip_prefix('<')
@@ -76,7 +75,6 @@ fn as_v0(name: &str) -> Option<Cow<'_, str>> {
         .then(|| Cow::Owned(format!("<{path}>::{method}")))
 }
 
-/// Returns true for a plain path: `alloc::raw_vec::RawVecInner`.
 fn is_path(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     text.split("::")
@@ -129,7 +127,6 @@ mod tests {
         ];
         assert_eq!(rows(&[(old, "a"), (v0, "a")]), [(v0.to_owned(), 20, 2)]);
         assert_eq!(rows(&[(v0, "a"), (old, "a")]), [(v0.to_owned(), 20, 2)]);
-        // No merge across objects or without a v0 row.
         assert_eq!(rows(&[(v0, "a"), (old, "b")]).len(), 2);
         assert_eq!(rows(&[(old, "a")]), [(old.to_owned(), 10, 1)]);
     }
@@ -137,7 +134,6 @@ mod tests {
     #[test]
     fn functions_that_differ_stay_apart() {
         for (one, other) in [
-            // Types, not parameters.
             ("alloc::vec::Vec<u8>::push", "<alloc::vec::Vec>::push"),
             ("a::B<c::D>::e", "<a::B>::e"),
             ("a::B<T>::e", "<a::B<u8>>::e"),

@@ -1,4 +1,4 @@
-//! Name patterns with `*` and `?`. Brackets are literal, because function names contain them.
+//! Name patterns with `*` and `?`. Brackets are literal: function names contain them.
 
 use crate::language::SourceName;
 use crate::language::source_name::place_of_text;
@@ -17,9 +17,9 @@ pub fn matches_name(pattern: &str, name: &str) -> bool {
     matches_bytes(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Returns true if a function matches by its full [name](matches_name), or without the suffix that
-/// tells it from functions of the same name: file and line, parameters, or linkage name. A name from
-/// an interpreter's runtime also matches as people write it.
+/// Returns true if a function matches by its full [name](matches_name), or without file and line,
+/// parameters, or linkage name. A name from an interpreter's runtime also matches as people write
+/// it.
 ///
 /// ```
 /// use rprof_profile::pattern::matches_function;
@@ -60,8 +60,8 @@ pub(crate) fn without_place(name: &str) -> Option<&str> {
     (is_line && !file.is_empty() && !bare.is_empty()).then_some(bare)
 }
 
-/// Removes a suffix that distinguishes functions by file and line, by parameters (`f (int) const`)
-/// or by linkage name (`f [_Z1fi]`), as `rprof_symbols` appends them; `None` if there is none.
+/// Removes a suffix of `rprof_symbols`: file and line, parameters (`f (int) const`) or linkage name
+/// (`f [_Z1fi]`). `None` if there is none.
 pub(crate) fn without_distinction(name: &str) -> Option<&str> {
     let shorter = without_place(name)
         .or_else(|| without_linkage_name(name))

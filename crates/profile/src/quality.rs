@@ -1,4 +1,4 @@
-//! Quality of a profile: complete stacks, named frames, reasons for the rest.
+//! Quality of a profile.
 
 use std::collections::BTreeMap;
 
@@ -128,8 +128,8 @@ pub struct Quality {
     pub counted: Vec<RecordingCount>,
     /// Folded idle threads.
     pub idle: IdleThreads,
-    /// True if the code of interpreters is folded into the functions of their languages: see
-    /// [`fold_languages`](crate::Profile::fold_languages).
+    /// True if interpreter code is [folded](crate::Profile::fold_languages) into the functions of
+    /// its language.
     pub is_by_language: bool,
     /// Warnings, as sentences.
     pub warnings: Vec<String>,

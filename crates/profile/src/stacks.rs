@@ -51,7 +51,6 @@ impl FrameStacks {
         self.lists.get(id.0)
     }
 
-    /// Removes unwanted frames. Stack ids stay valid.
     pub(crate) fn with_frames_where(&self, is_wanted: impl Fn(u32) -> bool) -> FrameStacks {
         let mut lists = Lists::default();
         let mut frames = Vec::new();
@@ -72,8 +71,7 @@ impl FrameStacks {
         }
     }
 
-    /// Replaces the frames of each stack, root first, by those that `frames` appends to its list.
-    /// Stack ids stay valid.
+    /// Replaces the frames of each stack, root first. Stack ids stay valid.
     pub(crate) fn rebuild(&mut self, mut frames: impl FnMut(&[u32], &mut Vec<u32>)) {
         let old = std::mem::take(self);
         let (mut all, mut new) = (Vec::new(), Vec::new());

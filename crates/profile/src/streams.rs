@@ -2,7 +2,7 @@
 //!
 //! Ten million samples take 320 MB in [columns](crate::SampleColumns), and 70 MB in streams, which
 //! are read only sequentially. A sample encodes the time since its predecessor, its index in
-//! [`Profile::aggregated`](crate::Profile::aggregated), and any change of CPU and weight.
+//! [`Profile::aggregated`](crate::Profile::aggregated), and changes of CPU and weight.
 
 use crate::samples::ThreadId;
 
@@ -39,7 +39,6 @@ pub struct SampleStream {
     last: Last,
 }
 
-/// Previous sample, the base of the next delta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Last {
     time: u64,
@@ -48,10 +47,10 @@ struct Last {
     cpu: u64,
 }
 
-/// Flag in the first number: a weight follows.
+/// A weight follows the first number.
 const HAS_WEIGHT: u64 = 1;
 
-/// Flag in the first number: a CPU follows.
+/// A CPU follows the first number.
 const HAS_CPU: u64 = 2;
 
 /// Flag bits in the first number, below the entry.
@@ -219,7 +218,7 @@ impl SampleStreams {
         self.threads.iter().flatten()
     }
 
-    /// Renumbers entries. Drops samples of entries without a new number.
+    /// Renumbers entries. Drops samples of entries without a number.
     pub(crate) fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> SampleStreams {
         let renumbered = |stream: &SampleStream| {
             let mut kept = SampleStream::default();

@@ -13,7 +13,7 @@ pub enum WeightUnit {
     Nanoseconds,
     /// Bytes of memory.
     Bytes,
-    /// Occurrences of a generic event, by its name: `cycles`, `page-faults`.
+    /// Occurrences of a generic event: `cycles`, `page-faults`.
     Named(Box<str>),
     /// Occurrences of another event (tracepoint, raw event, breakpoint).
     #[default]
@@ -62,8 +62,8 @@ fn is_generic(name: &str) -> bool {
     !is_raw && !name.contains(' ')
 }
 
-/// Returns true if an event name is followed only by perf's modifier letters (perf-list(1)), not by
-/// a tracepoint or uprobe name.
+/// Returns true if only perf's modifier letters follow (perf-list(1)), not a tracepoint or uprobe
+/// name.
 fn are_modifiers(rest: &str) -> bool {
     let letters = rest.strip_prefix(':').unwrap_or(rest);
     letters.chars().all(is_modifier)
@@ -115,13 +115,13 @@ pub fn inflected(number: u64, noun: &str) -> Cow<'_, str> {
     .into()
 }
 
-/// Formats a number of things as a subject of the verb "be": `1 image is`, `2 images are`.
+/// Formats a subject of the verb "be": `1 image is`, `2 images are`.
 pub fn counted_are(number: u64, noun: &str) -> String {
     let verb = if number == 1 { "is" } else { "are" };
     format!("{} {verb}", counted(number, noun))
 }
 
-/// Formats a number of things as a subject of the past of "be": `1 line was`, `2 lines were`.
+/// Formats a subject of the past of "be": `1 line was`, `2 lines were`.
 pub fn counted_were(number: u64, noun: &str) -> String {
     let verb = if number == 1 { "was" } else { "were" };
     format!("{} {verb}", counted(number, noun))

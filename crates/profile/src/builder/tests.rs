@@ -108,7 +108,6 @@ fn frames_without_a_name_are_counted_by_reason() {
     assert!(profile.has_callchains);
 }
 
-/// Builds a profile of one stack of two frames, with these samples.
 fn deep(has_callchains: Option<bool>, samples: &[(u64, u64)]) -> Profile {
     let mut builder = ProfileBuilder::new();
     let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
@@ -160,7 +159,6 @@ fn rows_of_several_stacks_do_not_wrap() {
     assert_eq!((row.total_samples, top.weight_total), (u64::MAX, u64::MAX));
 }
 
-/// A stack of functions keeps them in profiles with every kind of frame.
 #[test]
 fn functions_of_a_stack_are_those_given() {
     for mut builder in [

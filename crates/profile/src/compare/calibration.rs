@@ -1,6 +1,6 @@
 //! [`calibrate`]: measures noise by comparing runs of one program.
 //!
-//! The runs are split into two sides repeatedly, at random. Each finding is a false alarm.
+//! Splits the runs into two sides repeatedly, at random. Each finding is a false alarm.
 
 use rprof_statistics::RunSummary;
 use rprof_statistics::random::{Dice, combinations};
@@ -39,7 +39,7 @@ impl Calibration {
     }
 
     /// Returns true if the false alarm rate agrees with the [false discovery
-    /// rate](CompareOptions::q), within two standard deviations for this number of distinct splits.
+    /// rate](CompareOptions::q), within two standard deviations.
     pub fn is_steady(&self) -> bool {
         let distinct = match self.diff.design {
             Design::Independent => {
@@ -242,7 +242,6 @@ mod tests {
 
     #[test]
     fn runs_of_two_programs_are_no_equal_runs() {
-        // The later half takes four times as much.
         let profiles = runs(&[1000, 1003, 998, 4000, 4010, 3990]);
         let found = calibrate(&profiles, 3, 200, &CompareOptions::default()).unwrap();
         assert!(found.alarms > 0 && found.alarms < 200, "{}", found.alarms);

@@ -12,8 +12,8 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Sums the calls of the wanted rows on some sides. A sample counts once per caller and callee.
-    /// Direct recursion is ignored.
+    /// Sums the calls of wanted rows. A sample counts once per caller and callee. Direct recursion
+    /// is ignored.
     pub(super) fn of(sides: &Sides<'_>, which: &[usize], is_wanted: &[bool]) -> Calls {
         let mut calls = Calls::default();
         let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -49,7 +49,7 @@ impl Calls {
 
     pub(super) fn heaviest_caller(&self, row: u32) -> Option<u32> {
         let callers = self.by_callee.get(&row)?.iter();
-        // Adds the sides last: swapped sides give identical results.
+        // Swapped sides give identical results.
         let weight = |[old, new]: &[f64; 2]| old + new;
         let heaviest = callers.max_by(|a, b| {
             let order = weight(a.1).total_cmp(&weight(b.1));

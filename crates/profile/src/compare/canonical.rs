@@ -1,8 +1,8 @@
 //! Canonical names of functions and objects, identical in every build.
 //!
-//! Names contain parts that change from build to build: hashes, crate disambiguators, numbers of
-//! clones and closures, library versions. Sources: `getCanonicalFnName` of LLVM's sample profiles
-//! (suffixes), RFC 2603 (Rust), the manual of GCC's `-fdump-ipa-clones` (clones).
+//! Names differ between builds in hashes, crate disambiguators, numbers of clones and closures, and
+//! library versions. Sources: `getCanonicalFnName` of LLVM's sample profiles (suffixes), RFC 2603
+//! (Rust), the manual of GCC's `-fdump-ipa-clones` (clones).
 
 use std::borrow::Cow;
 
@@ -30,7 +30,6 @@ const DISAMBIGUATOR: usize = 8;
 /// Length of hashes in legacy Rust names and cargo's file names.
 const HASH: usize = 16;
 
-/// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +40,7 @@ pub(super) struct CanonicalName {
 }
 
 /// Returns a function's canonical name, without clone suffixes, hash, disambiguators and
-/// distinctions such as parameters. `fold_generics` merges instances of generic functions.
+/// parameters. `fold_generics` merges instances of generic functions.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
     of_any_build(without_distinction(name).unwrap_or(name), fold_generics)
 }
@@ -80,8 +79,8 @@ pub(super) fn jit_name(name: &str) -> String {
     out
 }
 
-/// Removes the numbers of closures, lambdas and impl blocks, which change with edits above them:
-/// `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` without numbers.
+/// Removes the numbers of closures, lambdas and impl blocks: `{closure#0}`, `{impl#3}`,
+/// `{lambda(int)#2}`. Edits above change them. `None` without numbers.
 pub(super) fn without_numbers(name: &str) -> Option<String> {
     if !name.contains('#') {
         return None;
@@ -101,8 +100,7 @@ pub(super) fn without_numbers(name: &str) -> Option<String> {
 }
 
 /// Shortens closures among type arguments, because their paths contain enclosing functions:
-/// `run<app::parse::{closure#0}::{closure_env#1}, u8>` becomes `run<{closure}, u8>`. `None` without
-/// closures.
+/// `run<app::parse::{closure#0}::{closure_env#1}, u8>` becomes `run<{closure}, u8>`.
 pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     const CLOSURE: &str = "{closure";
     if !name.contains(CLOSURE) {
@@ -145,8 +143,7 @@ pub(super) fn is_any_closure(name: &str) -> bool {
 }
 
 /// Returns an object's canonical name, without folder, version and hash: `libfoo.so` for
-/// `/usr/lib/libfoo.so.1.2`, `app` for `target/release/deps/app-0123456789abcdef`. All JIT code is
-/// one object.
+/// `/usr/lib/libfoo.so.1.2`, `app` for `target/release/deps/app-0123456789abcdef`.
 pub fn object_name(object: &Object) -> Cow<'_, str> {
     let base = object.base_name();
     match object.kind {
@@ -283,7 +280,6 @@ mod tests {
             ("F::operator() (int, ns::T*) const", "F::operator()"),
             ("f<int> (void (*)(int))", "f<int>"),
             ("f [_Z1fIiEvT_Q5SmallIS0_E]", "f"),
-            // Names, not suffixes.
             ("f(a:1)", "f(a:1)"),
             ("f (a:b)", "f (a:b)"),
             ("f (/usr/lib/x.so)", "f (/usr/lib/x.so)"),

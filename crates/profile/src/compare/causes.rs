@@ -1,8 +1,7 @@
 //! Attribution: finds the changed callee behind a caller's change.
 //!
-//! One cause changes the totals of all callers. Each of them points to the next changed function
-//! below, and so on down to the cause. A caller with a much larger change remains a finding: it
-//! calls a function with many callers more often.
+//! One cause changes the totals of all callers, so each points to the next changed function below.
+//! A caller with a much larger change remains a finding: it calls a shared function more often.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,6 @@ pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     attribute_of(sides, diff, |verdict| verdict == Verdict::Moved);
 }
 
-/// Links callers to functions below, both with accepted verdicts.
 fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) -> bool) {
     let has_own = |row: &FunctionDiff| is_it(row.own.verdict);
     let is_changed: Vec<bool> = (diff.functions.iter())
@@ -63,7 +61,6 @@ fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) ->
     }
 }
 
-/// Amounts of changed functions, by the nearest changed function below.
 #[derive(Default)]
 struct Below {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
@@ -80,7 +77,7 @@ impl Below {
                     let weight = run.weight(entry) as f64 * scale;
                     let mut above = None;
                     seen.clear();
-                    // Recursion counts at the outermost frame.
+                    // Recursion counts once.
                     for row in run.stack(entry) {
                         if !is_changed[row as usize] || !seen.insert(row) {
                             continue;

@@ -1,5 +1,4 @@
-//! Enclosing functions of new or removed functions. They exist on both sides and so can be
-//! compared.
+//! Enclosing functions of new or removed functions, which exist on both sides.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -62,8 +62,8 @@ pub(super) struct Family<'o> {
 impl Family<'_> {
     /// Judges self and total of all functions. Returns the comparisons of self with their indexes.
     ///
-    /// All amounts form one family: two families would double the false alarms. Equal amounts, such
-    /// as for callers without self weight, share a test.
+    /// All amounts form one family: two would double the false alarms. Equal amounts, such as for
+    /// callers without self weight, share a test.
     pub(super) fn judge(
         &self,
         parts: [&[Quantity]; 2],
@@ -150,7 +150,6 @@ impl Family<'_> {
         Ok(())
     }
 
-    /// Returns the false discovery rate of functions, without the part of the whole program.
     fn q(&self) -> f64 {
         (self.options.q - WHOLE_LEVEL).max(self.options.q / 2.0)
     }
@@ -219,8 +218,8 @@ impl Family<'_> {
         )?)
     }
 
-    /// Compares cautiously if runs are too few for a permutation test; `None` otherwise. Findings
-    /// must pass this comparison, too.
+    /// Compares cautiously if runs are too few for a permutation test. Findings must pass this
+    /// comparison, too.
     fn compare_few(&self, quantity: &Quantity) -> Result<Option<Comparison>, CompareError> {
         let (design, threshold) = (self.options.design, self.options.threshold);
         let ways = rprof_statistics::ways_to_deal(runs_of(quantity), design);

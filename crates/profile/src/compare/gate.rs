@@ -66,8 +66,8 @@ impl ProfileDiff {
         self.program_has(|whole| whole.may_exceed(self.threshold))
     }
 
-    /// Returns true if the program is in scope and has a property, unless permitted functions
-    /// caused its increase.
+    /// Returns true if the program is in scope and has a property not caused by permitted
+    /// functions.
     fn program_has(&self, property: impl Fn(&Change) -> bool) -> bool {
         let is_asked = matches!(self.rules.scope, Scope::All | Scope::Program);
         is_asked && property(&self.whole) && !self.is_allowed(&self.whole)
@@ -97,7 +97,7 @@ impl ProfileDiff {
     }
 
     /// Returns true if the interval's upper bound is a relevant increase. Leaves functions with
-    /// nearly the whole weight to the test of the program, which has no sampling noise.
+    /// nearly the whole weight to the test of the program: it has no sampling noise.
     fn may_count(&self, change: &Change) -> bool {
         let is_program = [(change.old, self.whole.old), (change.new, self.whole.new)];
         if self.work != Work::Share

@@ -82,8 +82,7 @@ pub(super) fn judge(
     Ok(diff)
 }
 
-/// Estimates the noise between runs. Uses the user's value if given, and an assumed value without
-/// replicates.
+/// Estimates the noise between runs. Prefers the user's value, and assumes one without replicates.
 fn prior(
     own: &[Quantity],
     whole: &Quantity,

@@ -14,7 +14,6 @@ use crate::frame::ObjectKind;
 use crate::intern::Values;
 use crate::model::Profile;
 
-/// Numbered canonical names of several profiles.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     distinct: Values<CanonicalName>,
@@ -42,8 +41,8 @@ impl Names {
         }
     }
 
-    /// Returns true if a function's name is valid in all profiles: it is not an
-    /// [address](crate::Function::located), or its object has only one build.
+    /// Returns true if a function's name is valid in all profiles: it is no
+    /// [address](crate::Function::located), or its object has one build.
     fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
         function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
     }
@@ -208,7 +207,6 @@ fn unite<K: Eq + std::hash::Hash>(
 
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Names by row.
     pub(super) names: Vec<CanonicalName>,
     /// Row by name number; `u32::MAX` without samples.
     of_name: Vec<u32>,

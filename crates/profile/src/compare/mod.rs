@@ -1,8 +1,8 @@
 //! Statistical comparison of two sets of profiles: which functions became more or less expensive,
 //! beyond noise.
 //!
-//! [`compare()`] is a pure function of the profiles: no clock, no chance, no files. It returns a
-//! [`ProfileDiff`]. Swapped sides give a mirrored result.
+//! [`compare()`] is a pure function of the profiles: no clock, no chance, no files. Swapped sides
+//! give a mirrored result.
 //!
 //! | module | contents |
 //! |---|---|
@@ -26,18 +26,18 @@
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
-//! - An amount is the weight of a run's samples (CPU time, events), or the weight per unit of
-//!   [`Work`]. Self and total are judged together. The [correction](CompareOptions::correction)
-//!   controls the [false discovery rate](CompareOptions::q).
+//! - An amount is the weight of a run's samples, or the weight per unit of [`Work`]. Self and total
+//!   are judged together. The [correction](CompareOptions::correction) controls the [false
+//!   discovery rate](CompareOptions::q).
 //! - The noise is estimated from the runs. With one run per side, 5 % are assumed, and findings are
 //!   at most [suspected](Verdict::Suspected).
 //! - Functions with fewer than [`MIN_SAMPLES`] samples on both sides get no verdict.
 //! - Work has [moved](Verdict::Moved) if a function rose, its caller did not, and other callees of
 //!   this caller fell as much.
-//! - A total's change counts only as far as the functions below it changed in the whole program.
-//!   Otherwise the calls had another caller before: they have [moved](Verdict::Moved).
-//! - A new or removed function counts only if its enclosing function certainly changed as well,
-//!   because other functions may do its work.
+//! - A total's change counts only as far as the functions below it changed. Otherwise the calls
+//!   [moved](Verdict::Moved) from another caller.
+//! - A new or removed function counts only if its enclosing function certainly changed as well:
+//!   other functions may do its work.
 //! - If everything changed by one factor, functions have no findings: [`Outcome::Uniform`].
 
 pub mod calibration;
@@ -290,7 +290,7 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
 }
 
 /// Removes modifiers that do not change what is counted: precision, how the event is opened, and
-/// `H`, since guests are excluded by default.
+/// `H`, the default.
 fn without_precision(name: &str) -> String {
     let (event, modifiers) = split_modifiers(name);
     let scope = modifiers.replace(|letter| !"ukhGI".contains(letter), "");

@@ -10,8 +10,8 @@ const LIMIT: usize = 50;
 /// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
 
-/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous functions, and those
-/// with few samples, which may be absent by chance.
+/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous ones, and those with
+/// few samples, which chance may remove.
 pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
     let heaviest = |presence: Presence| {
         let is_one = |row: &usize| {

@@ -1,8 +1,8 @@
 //! Separates new work in a total from calls that had another caller before.
 //!
-//! A larger total does not imply more work: if a wrapper is renamed, or work moves to another
-//! thread, totals change although no function takes more. So a total's change counts only as far as
-//! the functions below it have changed their self time in the whole program.
+//! If a wrapper is renamed, or work moves to another thread, totals change although no function
+//! takes more. So a total's change counts only as far as the functions below it changed their self
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,6 @@ impl SpentBelow {
         }
     }
 
-    /// Returns the part of a row's total change explained by self amounts.
     pub(super) fn growth(&self, row: usize, functions: &[FunctionDiff]) -> Growth {
         let direction = functions[row].total.difference().signum();
         let mut growth = Growth {

@@ -11,8 +11,7 @@ use rustc_hash::FxHashMap;
 use super::canonical::{CanonicalName, JIT_OBJECT};
 use super::spelling::Spelling;
 
-/// Unites names by [`Spelling`]. `one_of` maps names to representatives; `is_on[side][number]` is
-/// true for names with samples.
+/// Unites names by [`Spelling`]. `one_of` maps names to representatives.
 pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]; 2]) {
     let mut united = United::of(one_of, is_on);
     if !united.has_left() {
@@ -70,7 +69,7 @@ impl Spelled<'_> {
 
     /// Unites `app::count` and `app::count::<u64>`: equal paths without contradicting arguments.
     ///
-    /// Ignores bare names: line tables write arguments, so `reserve` is `String`'s method and not a
+    /// Ignores bare names. Line tables write arguments, so `reserve` is `String`'s method and not a
     /// generic `reserve<u64, A>`.
     fn by_path(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
@@ -120,9 +119,8 @@ impl Spelled<'_> {
         }
     }
 
-    /// Unites `from_iter<u64, I>` and
-    /// `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: a bare name, and the only
-    /// path that ends with it.
+    /// Unites `from_iter<u64, I>` and `<alloc::vec::Vec<T> as
+    /// core::iter::FromIterator<T>>::from_iter`: a bare name, and the only path that ends with it.
     fn by_bare_name(&self, united: &mut United<'_>) {
         fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let last = spelling.bare().or_else(|| spelling.last_of_path());
@@ -150,7 +148,6 @@ impl Spelled<'_> {
     }
 }
 
-/// Disjoint sets of names, and their sides.
 struct United<'a> {
     /// Parent of each name. A representative is its own parent.
     one_of: &'a mut [u32],

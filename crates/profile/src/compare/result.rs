@@ -60,7 +60,6 @@ impl ProfileDiff {
         !matches!(self.noise, Noise::Assumed(_)) && !self.cautions.iter().any(Caution::withholds)
     }
 
-    /// Returns functions with a verdict, for self or total.
     pub(crate) fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &FunctionDiff> {
         (self.functions.iter())
             .filter(move |row| row.own.verdict == verdict || row.total.verdict == verdict)
@@ -151,10 +150,10 @@ pub enum Verdict {
     /// Decrease by at least the threshold.
     Improved,
     /// Probable change, but the noise is assumed, the sides are hardly comparable, or other
-    /// functions may do the work of a new or removed function.
+    /// functions may do a one-sided function's work.
     Suspected,
     /// Change without new work: other callees of the caller changed oppositely, the calls had
-    /// another caller before, or a new or removed function left its enclosing function unchanged.
+    /// another caller before, or a one-sided function left its enclosing function unchanged.
     Moved,
     /// Change by the factor common to all functions.
     WithAll,
@@ -230,7 +229,7 @@ pub struct FunctionDiff {
     /// Index of the function with the opposite change.
     pub counterpart: Option<usize>,
     /// Index of the changed function below that explains most of the total's change. `None` if the
-    /// function itself changed, or its total did not.
+    /// function itself changed.
     pub explained_by: Option<usize>,
 }
 

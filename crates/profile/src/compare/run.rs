@@ -1,5 +1,3 @@
-//! A recording of a side, with sums by row.
-
 use super::canonical::is_any_closure;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
@@ -13,8 +11,8 @@ pub(super) struct Run<'p> {
     pub(super) rows: Vec<u32>,
     /// True if stacks omit inlined calls.
     pub(super) drops_inlined: bool,
-    /// True for functions with [bare closure names](is_any_closure). Unrelated closures share such
-    /// names, so inlined ones count for their enclosing functions.
+    /// True for functions with [bare closure names](is_any_closure). Unrelated closures share them,
+    /// so inlined ones count for their enclosing functions.
     pub(super) is_any_closure: Vec<bool>,
     /// Divisor: units of work, seconds, or the whole weight.
     pub(super) work: f64,
@@ -23,7 +21,7 @@ pub(super) struct Run<'p> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of squared sample weights. Assumes equal weights within an aggregated stack.
+    /// Sum of squared sample weights, assumed equal within an aggregated stack.
     squares: f64,
 }
 
@@ -105,7 +103,6 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
-        // Recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

@@ -38,13 +38,12 @@ impl Part {
     }
 }
 
-/// Result of judging a change by its context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shift {
     /// The cost moved to or from a function, if a single one shows it.
     Moved(Option<usize>),
-    /// The enclosing function of a one-sided function may have changed by chance. Or calls that had
-    /// another caller before seem to explain most of a total's change.
+    /// The enclosing function may have changed by chance, or the calls may have had another caller
+    /// before.
     Unsure,
 }
 
@@ -52,8 +51,8 @@ enum Shift {
 /// caller's total did not change (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
 ///
 /// A new or removed function proves little: others may do its work, with changes too small to
-/// detect. It counts if its enclosing function certainly changed as well, and has moved if that
-/// changed by less than half as much. Otherwise it is suspected.
+/// detect. It counts if its enclosing function certainly changed as well. It moved if that changed
+/// by less than half as much. Otherwise it is suspected.
 ///
 /// A total also moved if the calls below had another caller before.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
@@ -135,8 +134,8 @@ impl Changes<'_> {
             })
     }
 
-    /// Judges a total by the self amounts of the functions below, in the whole program. `None` if
-    /// they explain the change.
+    /// Judges a total by the self amounts of the functions below. `None` if they explain the
+    /// change.
     fn reparented(&self, row: usize) -> Option<Shift> {
         let functions = &self.diff.functions;
         let half = self.rise(row).abs() / 2.0;
@@ -153,7 +152,6 @@ impl Changes<'_> {
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }
-        // A one-sided function proves only new calls.
         let along = self.diff.whole.difference() * self.rise(row).signum();
         let others = self.shift_of_one_side(row);
         match growth.shown < half && along < half {
@@ -181,8 +179,8 @@ impl Changes<'_> {
         }
     }
 
-    /// Returns the largest opposite change if the cost moved. The inner `None` means that no single
-    /// function shows it.
+    /// Returns the largest opposite change if the cost moved. The inner `None`: no single function
+    /// shows it.
     fn moved_with(&self, row: usize) -> Option<Option<usize>> {
         let caller = self.caller(row);
         // Includes the function itself: an inlined call adds to its caller's self.

@@ -31,16 +31,14 @@ pub(super) struct Sides<'p> {
     pub(super) rows: Rows,
     /// Mean weight of a sample.
     pub(super) resolution: f64,
-    /// Side without inlined calls, if only one lacks them. The comparison then ignores them on
-    /// both.
+    /// Side without inlined calls, if only one lacks them. Both sides then ignore them.
     pub(super) without_inlined: Option<Side>,
 }
 
-/// Expected samples of a function. With this expectation, chance yields none once in 150 times.
+/// Expected samples of a function. Chance then yields none once in 150 times.
 const EXPECTED: f64 = 5.0;
 
-/// Minimum number of inlined functions on one side. With fewer, the other side may have lost them
-/// by chance.
+/// Minimum number of inlined functions on one side. The other side may lose fewer by chance.
 const SEVERAL_INLINED: usize = 3;
 
 impl<'p> Sides<'p> {

@@ -10,7 +10,7 @@
 //! | | `sort_by<u64, F>` |
 //!
 //! Legacy mangling has one name for all instances, with the parameters of the `impl`. The others
-//! distinguish instances. Line tables lack linkage names, so they only have the last path segment.
+//! distinguish instances. Line tables only have the last path segment.
 
 use crate::generics::split_arguments;
 
@@ -24,8 +24,7 @@ pub(super) struct Spelling {
 }
 
 impl Spelling {
-    /// Parses a name. `None` for other languages than Rust, such as C++ with parameters in
-    /// parentheses.
+    /// Parses a name. `None` for other languages than Rust, such as C++ with parameters.
     pub(super) fn of(name: &str) -> Option<Spelling> {
         let mut told = String::new();
         let mut has_parameters = false;
@@ -83,7 +82,7 @@ fn tokens(list: &str) -> impl Iterator<Item = &str> {
     list.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')))
 }
 
-/// Returns true for an `impl` parameter: `T`, `K2`. Types have paths or lower-case initials.
+/// Returns true for an `impl` parameter: `T`, `K2`.
 fn is_parameter(token: &str) -> bool {
     let mut letters = token.chars();
     letters

@@ -9,7 +9,7 @@ use super::matching::renamed;
 use super::sides::Sides;
 use crate::intern::{Lists, Values};
 
-/// Sums stacks by rows and thread name, unsorted. Also returns the names.
+/// Sums stacks by rows and thread name, unsorted.
 pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
     let mut names: Values<String> = Values::default();
     let mut lists: Lists<u32> = Lists::default();
@@ -46,8 +46,7 @@ pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
     (with_renamed_threads(stacks, &names), names)
 }
 
-/// Renames old threads after new ones with common stacks: the threads of `./app-old` and
-/// `./app-new` are one.
+/// Renames old threads after new ones with common stacks: `./app-old` becomes `./app-new`.
 fn with_renamed_threads(stacks: Vec<StackDiff>, names: &[String]) -> Vec<StackDiff> {
     let mut held: FxHashMap<&str, [FxHashSet<&[u32]>; 2]> = FxHashMap::default();
     for stack in &stacks {

@@ -1,4 +1,4 @@
-//! One line of folded stacks: its bytes, its stack and its count.
+//! One line of folded stacks.
 
 use std::io::{self, BufRead};
 
@@ -96,8 +96,8 @@ pub(super) fn split_count(line: &str) -> Option<(&str, Count)> {
     Some((line[..at].trim_end(), Count::parse(&line[at + 1..])?))
 }
 
-/// Reads a line without its end. Returns `false` if the line is too long and therefore truncated,
-/// and `None` at the end of the input.
+/// Reads a line without its end. Returns `false` if it is too long, and `None` at the end of the
+/// input.
 pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let (mut any, mut is_whole) = (false, true);

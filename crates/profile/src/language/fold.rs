@@ -1,4 +1,4 @@
-//! [`Profile::fold_languages`]: stacks and names in the languages that people wrote.
+//! [`Profile::fold_languages`]: stacks and names as people wrote them.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,12 +13,11 @@ use crate::model::Profile;
 
 impl Profile {
     /// Folds the code of interpreters into the functions of their languages, by the
-    /// [rules](FoldingRules), and names these functions as people do: `f (app.py:12)`. Returns false
-    /// and changes nothing if no function of an interpreted language has a name.
+    /// [rules](FoldingRules), and gives these functions readable names: `f (app.py:12)`. Returns
+    /// false and changes nothing if no such function has a name.
     ///
     /// The object of such a function becomes its source file. Functions of one name, file and line
-    /// become one, whatever process or compiler made their code. No weight moves from one function
-    /// of a language to another. All ids stay valid.
+    /// become one. No weight moves between functions of a language. All ids stay valid.
     ///
     /// # Examples
     /// ```
@@ -137,7 +136,6 @@ impl Profile {
         self.stacks = stacks;
     }
 
-    /// Returns the frame of a function with the address of another frame.
     fn frame_of_source(&mut self, old: Option<u32>, function: FunctionId) -> u32 {
         let source = self.functions[function.0 as usize].source.as_deref();
         let start_line = source.map_or(0, |source| source.line);
@@ -182,7 +180,7 @@ pub struct NamedSource {
 }
 
 impl NamedSource {
-    /// Returns the readable form of a function that a runtime named; `None` for other functions.
+    /// Returns the readable form of a function that a runtime named; `None` for others.
     pub fn of(function: &Function, object: &Object) -> Option<NamedSource> {
         if let (Some(language), Ok(name)) = (language_of_gap(function, object), &function.name) {
             return Some(NamedSource::without_place(language, name.to_string()));
@@ -260,8 +258,8 @@ fn generated_object(name: String) -> Object {
 /// Maximum number of path components to tell files apart.
 const MAX_PARTS: usize = 16;
 
-/// Returns the display names of all functions with a source, in their order. Functions of different
-/// files never have equal names.
+/// Returns the display names of all functions with a source. Functions of different files never
+/// have equal names.
 fn texts(functions: &[Function], objects: &[Object]) -> Vec<String> {
     let named: Vec<SourceName<'_>> = (functions.iter())
         .filter_map(|function| SourceName::of(function, &objects[function.object.0 as usize]))

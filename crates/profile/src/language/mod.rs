@@ -20,8 +20,8 @@ pub use rules::FoldingRules;
 pub use source_name::SourceName;
 
 impl Language {
-    /// Returns the language of a function. Functions that [folding](crate::Profile::fold_languages)
-    /// named tell it themselves, others by name, object and runtime.
+    /// Returns the language of a function. [Folded](crate::Profile::fold_languages) functions know
+    /// it; others are judged by name, object and runtime.
     pub fn of(function: &Function, object: &Object) -> Language {
         if let Some(source) = &function.source {
             return source.language;
@@ -48,8 +48,7 @@ impl Language {
     }
 }
 
-/// Returns true for code that a runtime generated and described. perf and its readers name the
-/// object after the perf map.
+/// Returns true for code that a runtime generated. perf names the object after the perf map.
 fn is_generated(object: &Object) -> bool {
     let base = object.base_name();
     object.kind == ObjectKind::Jit

@@ -2,7 +2,6 @@
 
 use super::Language;
 
-/// Marks that only Rust's names contain.
 const OF_RUST: [&str; 8] = [
     "{closure#",
     "{{closure}}",
@@ -14,7 +13,6 @@ const OF_RUST: [&str; 8] = [
     "core::fmt::",
 ];
 
-/// Marks that only C++'s names contain.
 const OF_CPP: [&str; 6] = [
     "(anonymous namespace)",
     "{lambda(",
@@ -51,13 +49,12 @@ pub fn language_of(name: &str) -> Language {
     }
 }
 
-/// Returns true if a mangled name ends with the hash of Rust's legacy scheme: `17h` and 16 hex
-/// digits.
+/// Returns true for the hash of Rust's legacy scheme: `17h` and 16 hex digits.
 fn has_hash(name: &str) -> bool {
     name.contains("17h")
 }
 
-/// Returns true for `path/package.Function` and `package.(*Type).Method`, which only Go names have.
+/// Returns true for `path/package.Function` and `package.(*Type).Method`.
 fn is_go(name: &str) -> bool {
     let has_receiver = name.contains(".(*");
     let (path, rest) = name.rsplit_once('/').unwrap_or(("", name));

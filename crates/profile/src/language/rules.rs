@@ -11,12 +11,12 @@ use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 use crate::runtime::Runtime;
 
-/// What a function is to the languages of a profile.
+/// Role of a function in a profile's languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Function in an interpreted language. Functions of equal name and file share a number.
     Source { language: Language, number: u32 },
-    /// Stands for a function of the program that has no name.
+    /// Frame in place of an unnamed function.
     Unnamed(Language),
     /// Code of an interpreter or runtime.
     Plumbing(Language),
@@ -46,16 +46,16 @@ pub enum Kept {
 
 /// Rules that fold the code of interpreters into the functions that it runs.
 ///
-/// - Code of an interpreter belongs to the function of its language that called it: that function
-///   takes over its weight.
+/// - Code of an interpreter belongs to the function of its language that called it, which takes
+///   over its weight.
 /// - Between native code and a function of the language, it is only the way there, and omitted.
-/// - Called by native code, as by an extension module, it is a frame of its own, so that the native
-///   code's self does not grow. The frame stands for all of it.
-/// - Without a caller in the language, it stays as it is: garbage collectors, compilers, start-up.
-///   Only what leads to the first function of the language is omitted, with the C library's start.
-/// - Code of the interpreter that stands for an unnamed function stays as well. Its caller did not
-///   spend that time.
-/// - A function that a trampoline names and that a profiler added again is one frame.
+/// - Called by native code, as by an extension module, it is one frame of its own: the native
+///   code's self must not grow.
+/// - Without a caller in the language, it stays: garbage collectors, compilers, start-up. Only the
+///   way to the first function of the language is omitted, with the C library's start.
+/// - Code of the interpreter for an unnamed function stays as well. Its caller did not spend that
+///   time.
+/// - A function that a trampoline names and a profiler added again is one frame.
 #[derive(Clone, Debug, Default)]
 pub struct FoldingRules {
     roles: Vec<Role>,
@@ -69,7 +69,7 @@ pub struct FoldingRules {
 
 impl FoldingRules {
     /// Finds the roles of all functions. Returns `None` if no function of an interpreted language
-    /// has a name, so that there is nothing to fold into.
+    /// has a name.
     pub fn of(functions: &[Function], objects: &[Object]) -> Option<FoldingRules> {
         let mut rules = FoldingRules::default();
         rules.extend(functions, objects);
@@ -77,7 +77,7 @@ impl FoldingRules {
     }
 
     /// Returns true if a function belongs to an interpreter or to its language, so that callers
-    /// matter even for a list of leaves.
+    /// matter even for leaves.
     pub fn may_fold(functions: &[Function], objects: &[Object]) -> bool {
         let role = |function: &Function| role_of(function, &objects[function.object.0 as usize]);
         functions.iter().any(|function| {
@@ -173,7 +173,7 @@ impl FoldingRules {
         }
     }
 
-    /// Returns true if a frame is only the name of the last kept one, unnamed code of a stub.
+    /// Returns true if a frame only names the last kept one, unnamed code of a stub.
     fn names_last(
         &self,
         stack: &[(FunctionId, bool)],
@@ -333,7 +333,7 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
     }
 }
 
-/// Returns the language whose interpreter or runtime an image holds, by file name.
+/// Returns the language of an interpreter's image, by file name.
 fn runtime_of_image(base: &str) -> Option<Language> {
     let is_version = |rest: &str| {
         let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'd' | 'm' | 't' | 'u');
@@ -469,7 +469,6 @@ mod tests {
         ];
         let names = ["start_thread", "v8::internal::Scavenger::Run", "w"];
         let known = ["JS:*f /x/a.js:1:2@v8"];
-        // The name on another stack makes the rules apply.
         assert_eq!(folded(&collector), names);
         let mut functions = known.to_vec();
         functions.extend(collector);
@@ -541,12 +540,11 @@ mod tests {
             folded(&all),
             ["main", "Java:A.main A.java:3", "Java:A.f A.java:9"]
         );
-        // A stub at the end is on behalf of its caller; so is a call back through the runtime.
+        // A stub at the end belongs to its caller; so does a call back through the runtime.
         let leaf = [&["?@jvm", main][..], &calls].concat();
         assert_eq!(folded(&leaf), ["Java:A.main A.java:3"]);
         let back = [&["?@jvm", main, call][..], &calls, &["?@jvm", f]].concat();
         assert_eq!(folded(&back), ["Java:A.main A.java:3", "Java:A.f A.java:9"]);
-        // Unnamed code of a method stays.
         let unnamed = [main, "?@jvm", "[Java function unnamed]@jvm"];
         let one = ["Java:A.main A.java:3", "[Java function unnamed]"];
         assert_eq!(folded(&unnamed), one);

@@ -14,8 +14,8 @@ use crate::views::top::WeighBy;
 ///
 /// A complete caller tree has a node for nearly each frame of each stack, because stacks share
 /// their roots but not their leaves. This tree lists the stacks that contain the function, each at
-/// the outermost activation, so recursion counts once. A node is a range of that list, partitioned
-/// in place for its children. Memory: 16 bytes per stack, plus the nodes.
+/// the outermost activation. A node is a range of that list, partitioned in place for its children.
+/// Memory: 16 bytes per stack, plus the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct CallBranches {
     nodes: Vec<Branch>,
@@ -28,7 +28,6 @@ pub struct CallBranches {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     entry: u32,
-    /// Index of the tree's first frame in this stack.
     frame: u32,
     weight: u64,
 }

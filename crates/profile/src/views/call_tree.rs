@@ -125,7 +125,6 @@ impl CallTree {
 #[derive(Default)]
 struct Growing {
     trie: Trie<FunctionId>,
-    /// Total and self weight of each node.
     weights: Vec<(u64, u64)>,
 }
 
@@ -164,7 +163,6 @@ impl Growing {
     }
 }
 
-/// Compares by name, object and id.
 pub(crate) fn by_name(profile: &Profile, a: FunctionId, b: FunctionId) -> Ordering {
     let name = |id: FunctionId| {
         let function = profile.function(id);
@@ -248,8 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nodes weigh as much as their children and self. Top-level nodes weigh at most the row's
-        /// self or total.
+        /// Children and self make up a node. Top-level nodes weigh at most the row's self or total.
         #[test]
         fn weights_add_up(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..6), 1u64..9), 1..20)) {
             let profile = profile(&stacks);

@@ -95,8 +95,8 @@ impl Selection {
         self.of_sample.is_some()
     }
 
-    /// Returns all stacks, in order, with the weights of samples that meet all conditions. Without
-    /// single samples, none meets a condition on time or CPU.
+    /// Returns all stacks with the weights of samples that meet all conditions. Without single
+    /// samples, none meets a condition on time or CPU.
     ///
     /// Makes one pass over the stacks, and one over the samples for time or CPU.
     pub fn weigh(&self, profile: &Profile, conditions: &[Condition]) -> Vec<AggregatedStack> {
@@ -182,13 +182,12 @@ impl Selection {
     }
 }
 
-/// Maximum number of function sets in the cache: a bit for each, and one for [`NOT_KNOWN`].
+/// Maximum number of cached function sets: a bit for each, and one for [`NOT_KNOWN`].
 const MAX_CACHED: usize = 63;
 
 /// Marks unexamined callers. Sets have fewer bits.
 const NOT_KNOWN: u64 = u64::MAX;
 
-/// Matches functions of stacks, with a cache for shared callers.
 struct StackMatcher<'p> {
     profile: &'p Profile,
     /// Function sets, and whether a stack must contain one.

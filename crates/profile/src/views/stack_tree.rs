@@ -11,7 +11,7 @@ use crate::views::trie::NO_NODE;
 /// Call tree of all stacks, root first, in preorder and columns: 32 bytes per node.
 ///
 /// A subtree ranges from its node to the node's [end](Self::end), so a drawing skips narrow ones in
-/// one step. Siblings are sorted by name. [`set_weights`](Self::set_weights) replaces the weights.
+/// one step. Siblings are sorted by name.
 ///
 /// # Examples
 /// ```
@@ -219,7 +219,7 @@ fn ranks(profile: &Profile) -> Vec<u32> {
 
 /// Sorts paths by the ranks of their frames, root first. Returns their indexes.
 ///
-/// Sorts by level, so each path's shared prefix is examined once, however deep.
+/// Sorts by level, so each shared prefix is examined once, however deep.
 fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
     let rank_at = |path: u32, depth: usize| {
         let path = paths[path as usize];

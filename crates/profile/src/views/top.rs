@@ -18,7 +18,7 @@ pub enum WeighBy {
 }
 
 impl WeighBy {
-    /// Returns the total weight of an entry.
+    /// Returns an entry's total weight.
     pub fn of(self, entry: &AggregatedStack) -> u64 {
         match self {
             WeighBy::Period => entry.weight,
@@ -26,7 +26,7 @@ impl WeighBy {
         }
     }
 
-    /// Returns the weight of one sample.
+    /// Returns one sample's weight.
     pub fn of_sample(self, weight: u64) -> u64 {
         match self {
             WeighBy::Period => weight,
@@ -105,7 +105,7 @@ impl RowKey {
     };
 }
 
-/// Row: key, weights and numbers of samples.
+/// Row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopRow {
     /// Key of the row.
@@ -154,7 +154,6 @@ impl TopFunctions {
         }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
-        // Look up each function's row once if the key depends on nothing else.
         let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
         let mut by_function = vec![None; cached];
         let mut counted: Vec<usize> = Vec::new();
@@ -163,7 +162,6 @@ impl TopFunctions {
             let amount = weight.of(entry);
             weight_total = weight_total.saturating_add(amount);
             let mut leaf = None;
-            // A sample without frames belongs to its thread.
             if profile.frames(entry.stack).next().is_none() {
                 let key = RowKey {
                     comm: keys.comm.then_some(profile.thread(entry.thread).comm),
@@ -298,7 +296,7 @@ impl TopRow {
     }
 }
 
-/// Sorts rows by name, because ids depend on the order of threads.
+/// Sorts rows by name: ids depend on the order of threads.
 fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
     let names = |row: &TopRow| {
         let function = row.key.function.map(|id| &profile.function(id).name);

@@ -15,7 +15,7 @@ use crate::waits::reasons::is_reason;
 /// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
 
-/// Minimum share of the recording that an idle thread waits at one place. A thread with less
+/// Minimum share of the recording that an idle thread waits at one place. Less means that it
 /// started late or exited early.
 const OF_RECORDING: f64 = 0.90;
 
@@ -32,7 +32,7 @@ const OF_WORK: &[&str] = &[
     "stack-not-taken",
 ];
 
-/// Waiting place: user-space functions, root first.
+/// User-space functions, root first.
 type Place = Box<[FunctionId]>;
 
 #[derive(Default)]
@@ -48,8 +48,8 @@ impl Profile {
     ///
     /// An idle thread waits at one place for 90 % of the recording and 98 % of its own time. If
     /// on-CPU samples do not measure time, a thread with any is never idle. Waits for a disk, a
-    /// page, a CPU, a kernel lock or [a user-space lock](crate::waits::locks::acquires_lock) are never
-    /// idle. Does nothing if all threads are idle, or without callers or thread ids.
+    /// page, a CPU, a kernel lock or [a user-space lock](crate::waits::locks::acquires_lock) are
+    /// never idle. Does nothing if all threads are idle, or without callers or thread ids.
     pub fn fold_idle(&mut self) {
         let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
         else {
@@ -139,7 +139,6 @@ impl Profile {
         thread.pid.zip(thread.tid)
     }
 
-    /// Returns true if the wait reason or a lock function shows that the thread has work.
     fn is_of_work(&self, stack: StackId) -> bool {
         let names = self.stack(stack).rev().filter_map(|id| {
             let function = self.function(id);
@@ -193,7 +192,7 @@ mod tests {
     use crate::{ProfileBuilder, Thread};
 
     /// A recording of 10 s: `main` computes, two workers wait for a condition (one briefly wakes up
-    /// and waits for a disk), and a late thread sleeps. `clock` samples CPUs.
+    /// and waits for a disk), and a late thread sleeps.
     fn profile(clock: &str) -> Profile {
         profile_of(clock, "start;worker;kfutex_wait;kschedule")
     }

@@ -1,7 +1,7 @@
 //! Off-CPU samples: wait reasons as leaf frames, and wall-clock time as one event.
 //!
-//! A sample of `offcpu-time` is a wait. Its period is the duration in nanoseconds. Its stack ends
-//! in the kernel's scheduler; the scheduler's callers reveal the wait reason.
+//! A sample of `offcpu-time` is a wait of as many nanoseconds as its period. Its stack ends in the
+//! kernel's scheduler, whose callers reveal the reason.
 
 pub mod idle;
 pub mod locks;
@@ -76,8 +76,7 @@ pub fn is_waker(name: &str) -> bool {
 }
 
 /// Derives the wait reason from a stack, leaf first. Each item tells whether the frame belongs to
-/// the kernel, and its name. User-space names replace missing kernel names. The fallback is
-/// `[off CPU]`.
+/// the kernel, and its name. User-space names replace missing kernel names.
 pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
     let mut stack = stack.peekable();
     if stack.peek().is_none() {
@@ -107,7 +106,7 @@ impl Profile {
     }
 
     /// Appends the wait reason (`[futex]`, `[disk]`) as a leaf to off-CPU stacks, after a waker
-    /// frame. Skips stacks that have a reason. Does nothing without callers.
+    /// frame. Does nothing without callers.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
             return;
@@ -134,7 +133,7 @@ impl Profile {
     /// Merges off-CPU samples and a clock event into one event, `wall-clock`.
     ///
     /// The clock event is the first one in nanoseconds, preferably with samples. Off-CPU stacks get
-    /// a leaf for the wait. Does nothing if the profile already has wall-clock time.
+    /// a leaf for the wait.
     ///
     /// # Errors
     /// [`WallError`]. The profile then stays unchanged.
@@ -185,8 +184,8 @@ impl Profile {
         Ok(())
     }
 
-    /// Marks all events as latency: their weights are wall-clock time of the program, divided among
-    /// the threads that were on its way.
+    /// Marks all events as latency: their weights are wall-clock time, divided among the threads
+    /// that ran.
     pub fn mark_latency(&mut self) {
         for event in &mut self.events {
             event.name = by_latency(&event.name);

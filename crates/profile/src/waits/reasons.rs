@@ -37,7 +37,7 @@ pub const WORDS: &[&str] = &[
     "idle",
 ];
 
-/// Wait for a page. It takes precedence over the disk or lock behind it.
+/// Takes precedence over the disk or lock behind it.
 const PAGE_FAULT: &str = "[page fault]";
 
 /// Scheduler functions, at the leaf of all waits. A trailing `*` matches any suffix.
@@ -239,8 +239,8 @@ const REASONS: &[(&str, &[&str])] = &[
 /// System call wrappers, without leading underscores.
 const CALLERS_OF_SYSTEM: &[&str] = &["syscall", "syscall_cancel*", "internal_syscall_cancel*"];
 
-/// Reasons by system call function, without leading underscores. Only leaves count, because
-/// programs reuse such names.
+/// Reasons by system call function, without leading underscores. Only leaves count: programs reuse
+/// such names.
 const REASONS_OF_CALLS: &[(&str, &[&str])] = &[
     (
         "[poll]",
@@ -364,7 +364,7 @@ const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Maximum number of user-space functions to examine from the leaf on.
+/// Maximum number of user-space functions to examine, from the leaf.
 const MAX_OUTWARDS: usize = 5;
 
 /// Derives the wait reason, in brackets, from user-space functions, leaf first. `None` if

@@ -99,7 +99,6 @@ fn a_function_without_time_of_its_own_that_goes_has_moved() {
     )
     .unwrap();
     assert_eq!(diff.outcome, Outcome::Moved);
-    // A new function that makes its caller take more has not moved.
     let new = [
         ("main;run;wrapper;x", 1000),
         ("main;run;wrapper;y", 1000),

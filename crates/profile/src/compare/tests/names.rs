@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Compares two builds with these functions below `main`. Each has 100 samples more than its
+/// Compares two builds with these functions below `main`, each with 100 samples more than its
 /// predecessor.
 fn builds(old: &[&str], new: &[&str]) -> ProfileDiff {
     let build = |names: &[&str]| {
@@ -26,13 +26,11 @@ fn rows(diff: &ProfileDiff) -> Vec<(&str, u64, u64)> {
 
 #[test]
 fn one_name_of_all_instances_stands_for_all_of_them() {
-    // Legacy mangling on one side, v0 on the other.
     let diff = builds(&["app::count"], &["app::count::<u8>", "app::count::<u16>"]);
     assert_eq!(rows(&diff), [("app::count", 100, 300)]);
     let diff = builds(&["app::count::<u8>", "app::count::<u16>"], &["app::count"]);
     assert_eq!(rows(&diff), [("app::count", 300, 100)]);
     assert_eq!((diff.old.matched, diff.new.matched), (1.0, 1.0));
-    // A library with legacy mangling in a v0 program.
     let diff = builds(&["app::count"], &["app::count", "app::count::<u8>"]);
     assert_eq!(rows(&diff), [("app::count", 100, 300)]);
 }
@@ -72,7 +70,6 @@ fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
     // Two functions with the same last name: ambiguous.
     let paths = ["a::A::next", "b::B::next"];
     assert_eq!(rows(&builds(&paths, &["next<u8>"])).len(), 3);
-    // A function without arguments does not represent functions with arguments.
     let diff = builds(&["reserve<u8, a::G>", "reserve"], &["reserve<u8, b::G>"]);
     let expected = [
         ("reserve", 200, 0),
@@ -80,7 +77,6 @@ fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
         ("reserve<u8, b::G>", 0, 100),
     ];
     assert_eq!(rows(&diff), expected);
-    // Names on both sides stay separate.
     let diff = builds(&["a::A::next", "next<u8>"], &["a::A::next", "next<u8>"]);
     assert_eq!((rows(&diff).len(), diff.outcome), (2, Outcome::Same));
 }

@@ -14,7 +14,7 @@ fn runs<const N: usize>(stacks: &[(&str, [u64; N])]) -> Vec<Profile> {
         .collect()
 }
 
-/// Small functions below `alloc`, each below the minimum for a verdict.
+/// Small functions below `alloc`, too small for a verdict.
 const SMALL: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
 /// A program with one allocator, or with another one that splits `int_malloc` into small functions.
@@ -39,7 +39,7 @@ fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
 const STEADY: [u64; 5] = [4000, 3990, 4020, 4010, 3980];
 
 fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, Gate) {
-    // A gate on functions only, because noise of the whole program is out of scope here.
+    // Noise of the whole program is out of scope here.
     let options = CompareOptions {
         rules: GateRules {
             scope: Scope::Own,
@@ -54,7 +54,7 @@ fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, 
 #[test]
 fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
     let old = allocator("malloc", 300, STEADY);
-    // The others together take as much, or slightly more. Each is too small for a verdict.
+    // The others together take as much, or slightly more.
     for samples in [300, 324] {
         let new = allocator("je_malloc", samples, STEADY);
         let (verdict, outcome, _) = verdicts(&old, &new, "int_malloc");
@@ -83,8 +83,7 @@ fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
 
 #[test]
 fn what_is_left_of_a_caller_encloses_nothing() {
-    // Other functions do the same work below another closure. One run still has a sample of the old
-    // caller.
+    // Other functions do the same work below another closure.
     let program = |call: &str, small: &str, left: [u64; 5]| {
         let stacks: Vec<String> = (0..12)
             .map(|n| format!("main;thread;{call};{call}::{{closure}};{small}{n}"))
@@ -123,7 +122,6 @@ fn a_part_that_is_gone_is_an_improvement_if_what_it_lay_in_takes_less() {
 
 #[test]
 fn what_is_new_is_suspected_where_what_it_lies_in_may_differ_by_chance() {
-    // The noise of `run` far exceeds the new function.
     let program = |added: u64, by: [u64; 5]| {
         runs(&[
             ("main;run", by),
@@ -140,7 +138,6 @@ fn what_is_new_is_suspected_where_what_it_lies_in_may_differ_by_chance() {
         (verdict, outcome, gate),
         (Verdict::Suspected, Outcome::Suspected, Gate::Inconclusive)
     );
-    // Mirrored, a suspected decrease fails no gate.
     let (verdict, _, gate) = verdicts(&new, &old, "added");
     assert_eq!((verdict, gate), (Verdict::Suspected, Gate::Passed));
 }

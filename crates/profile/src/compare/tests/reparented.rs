@@ -80,7 +80,6 @@ fn what_takes_more_below_a_new_wrapper_is_found_and_the_wrapper_is_not() {
 
 #[test]
 fn a_new_wrapper_is_found_if_what_it_calls_was_not_done_before() {
-    // Each function below is too small for a verdict.
     let names: Vec<String> = (0..12)
         .map(|n| format!("_start;main;run;check;small{n}"))
         .collect();
@@ -116,7 +115,6 @@ fn calls_that_one_function_makes_for_another_have_moved() {
         (found.outcome, found.gate()),
         (Outcome::Moved, Gate::Passed)
     );
-    // If the other function continues as before, there is more work.
     let found = diff(&program(800, 1600), &program(1600, 1600));
     assert_eq!(row(&found, "copy").own.verdict, Verdict::Regressed);
     assert_eq!(row(&found, "parse").total.verdict, Verdict::Regressed);
@@ -124,7 +122,7 @@ fn calls_that_one_function_makes_for_another_have_moved() {
 
 #[test]
 fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
-    // `copy` may or may not take 5 % more, so the calls from `check` may or may not be new.
+    // `copy` may take 5 % more, so the calls from `check` may be new.
     let program = |[copy, check, rest]: [u64; 3]| -> Vec<Profile> {
         let runs = [0, 100, 200, 50, 150].map(|more| {
             of(&[
@@ -140,7 +138,6 @@ fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
     let old = program([900, 0, 2000]);
     for (new, expected) in [
         ([700, 200, 2000], Verdict::Moved),
-        // `run` and the program possibly take more as well.
         ([830, 200, 2080], Verdict::Suspected),
     ] {
         let diff = compare(&old, &program(new), &CompareOptions::default()).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn one_hot_function_that_rises_is_named() {
-    // It takes nine tenths of the program, so the others hardly prove that they did not change.
+    // It takes nine tenths, so the others hardly prove that they did not change.
     let runs = |hot: u64| {
         [0, 5, 10].map(|more| {
             of(&[

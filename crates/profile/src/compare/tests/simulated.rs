@@ -4,15 +4,15 @@ use rprof_testing::Random;
 
 use super::*;
 
-/// Returns an approximately normal deviate: the sum of twelve uniform ones (Irwin-Hall).
+/// Returns an approximately normal deviate (Irwin-Hall).
 pub(super) fn normal(random: &mut Random) -> f64 {
     let uniform = |random: &mut Random| f64::from(random.next_u31()) / f64::from(1u32 << 31);
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
 
-/// A program with shares proportional to 1/rank, and with noise between runs.
+/// Program with shares proportional to 1/rank, and with noise between runs.
 struct Program {
-    /// Noise of each function between runs, and noise common to all.
+    /// Noise of each function, and noise common to all.
     noise: (f64, f64),
     /// Factors of increase, by function.
     factors: Vec<f64>,
@@ -57,8 +57,7 @@ impl Program {
 
 #[test]
 fn equal_programs_raise_no_alarm() {
-    // 5 % of 200 comparisons plus three standard deviations are 19. The seed is fixed, so the
-    // result is reproducible.
+    // 5 % of 200 comparisons plus three standard deviations are 19.
     for (old, new, noise) in [(1, 1, Some(0.02)), (5, 1, None), (3, 3, None), (5, 5, None)] {
         for common in [0.0, 0.03] {
             let mut random = Random::new(1000 + old as u64);

@@ -6,10 +6,8 @@ use rprof_testing::Random;
 use super::simulated::normal;
 use super::*;
 
-/// Runs per side.
 const RUNS: usize = 6;
 
-/// Cell of the grid.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     rise: f64,
@@ -41,7 +39,6 @@ fn cells() -> Vec<Cell> {
 }
 
 impl Cell {
-    /// Compares runs of an unchanged program with runs of a slower one.
     fn compare(&self, random: &mut Random) -> ProfileDiff {
         let mut side = |rise: f64| -> Vec<Profile> {
             (0..RUNS)
@@ -149,8 +146,7 @@ fn no_word_contradicts_an_interval_in_any_cell() {
 
 #[test]
 fn no_word_contradicts_the_truth_more_often_than_promised() {
-    // 5 % of 300 plus three standard deviations are 26. The seed is fixed, so the result is
-    // reproducible.
+    // 5 % of 300 plus three standard deviations are 26.
     for (rise, limit) in [
         (0.048, 0.05),
         (0.0, 0.01),
@@ -182,7 +178,7 @@ fn no_word_contradicts_the_truth_more_often_than_promised() {
 
 #[test]
 fn runs_that_do_not_tell_are_never_unchanged() {
-    // One run per side: the noise is assumed, so no threshold gives certainty.
+    // One run per side: no threshold gives certainty.
     for (amount, limit) in [(1000, 0.5), (1100, 0.5), (1000, 5.0), (900, 0.5)] {
         let [old, new] = [1000, amount].map(|n| [of(&[("main;a", 10 * n), ("main;b", 5000)])]);
         let options = CompareOptions {

@@ -8,7 +8,6 @@ use rprof_testing::Random;
 
 const PYTHON: &str = "/usr/bin/python3.12";
 
-/// Functions of all roles: name, object, kind.
 const FUNCTIONS: [(&str, &str, ObjectKind); 16] = [
     ("py::f:/x/app.py", "/tmp/perf-1.map", ObjectKind::Jit),
     ("py::f:/x/app.py", "/tmp/perf-2.map", ObjectKind::Jit),
@@ -74,8 +73,8 @@ fn random_profile(random: &mut Random, mut builder: ProfileBuilder) -> Profile {
     builder.finish()
 }
 
-/// Sums up the weight of the stacks that contain a function of each source, by display name.
-/// Alternatively the weight by the innermost one.
+/// Sums up the weight of stacks that contain each source, by display name, or the weight by the
+/// innermost one.
 fn by_source(
     profile: &Profile,
     stack_of: impl Fn(StackId) -> Vec<String>,
@@ -114,7 +113,8 @@ fn sources(profile: &Profile, stack: StackId) -> Vec<String> {
         .collect()
 }
 
-/// Native functions and the kernel, which folding must keep where a source function called them.
+/// Returns native functions and the kernel, which folding must keep where a source function called
+/// them.
 fn natives(profile: &Profile, stack: StackId) -> Vec<String> {
     let kept = ["sort", "memcpy", "asm_exc_page_fault", "main"];
     (profile.stack(stack))
@@ -165,7 +165,6 @@ fn folding_moves_no_weight_between_functions_of_languages() {
             }
             let (old, new) = (sources(&before, a.stack), sources(&after, b.stack));
             assert!(new.len() <= old.len());
-            // One name less where two name one activation.
             let mut rest = old.iter();
             assert!(
                 new.iter().all(|name| rest.any(|old| old == name)),

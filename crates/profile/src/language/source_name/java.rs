@@ -4,7 +4,6 @@ use super::parts::{SourceName, with_number};
 use crate::language::Language;
 use crate::runtime::Runtime;
 
-/// Prefix of Java methods that a profiler added.
 const JAVA: &str = "Java:";
 
 /// Prefix of the names that a profiler added to HotSpot's stubs.
@@ -33,7 +32,8 @@ pub(in crate::language) fn is_java_interpreter(name: &str) -> bool {
     name == JAVA_INTERPRETER
 }
 
-/// Parses HotSpot's `void a.B.c(int)`, and the descriptors of JVMTI agents: `La/B;c(I)V`, `La/B;::c`.
+/// Parses HotSpot's `void a.B.c(int)`, and the descriptors of JVMTI agents: `La/B;c(I)V`,
+/// `La/B;::c`.
 pub(super) fn java(name: &str, runtime: Option<Runtime>) -> Option<SourceName<'_>> {
     let is_signature = || {
         let (path, rest) = name.split_once('(')?;
@@ -52,8 +52,8 @@ pub(super) fn java(name: &str, runtime: Option<Runtime>) -> Option<SourceName<'_
     })
 }
 
-/// Parses `Java:a.B.c B.java:12`. Files and lines may be missing. Method names of other languages of
-/// the JVM may contain spaces, file names do not.
+/// Parses `Java:a.B.c B.java:12`. Files and lines may be missing. Method names may contain spaces,
+/// file names do not.
 pub(super) fn added_java(name: &str) -> Option<SourceName<'_>> {
     let rest = name.strip_prefix(JAVA)?;
     let place = rest.rsplit_once(' ');
@@ -71,7 +71,7 @@ pub(super) fn added_java(name: &str) -> Option<SourceName<'_>> {
     })
 }
 
-/// Returns a method's name without parameters, and without the address of a hidden class.
+/// Returns a method's name without parameters and a hidden class's address.
 pub(super) fn java_key(bare: &str) -> String {
     let name = bare.split('(').next().unwrap_or(bare);
     let hidden = name.find("/0x").or_else(|| name.find("+0x"));
@@ -106,7 +106,7 @@ pub(super) fn java_text(name: &str) -> String {
 }
 
 /// Returns the types of a method descriptor, such as `[ILjava/lang/String;` (JVM specification
-/// §4.3.3); `None` if it is malformed.
+/// §4.3.3).
 fn parameter_types(descriptor: &str) -> Option<Vec<String>> {
     let (mut types, mut rest) = (Vec::new(), descriptor);
     while !rest.is_empty() {

@@ -17,7 +17,6 @@ const V8: [&str; 7] = [
 /// V8's marks for interpreter, baseline compiler, and optimizing compilers.
 const TIERS: [char; 5] = ['~', '^', '+', '*', '-'];
 
-/// Prefixes of V8's generated code that is no function of the program.
 const V8_PLUMBING: [&str; 5] = [
     "Builtin:",
     "BytecodeHandler:",
@@ -35,7 +34,7 @@ pub(super) fn javascript(name: &str) -> Option<SourceName<'_>> {
     let prefix = V8.iter().find(|prefix| name.starts_with(**prefix))?;
     let rest = &name[prefix.len()..];
     let unmarked = rest.trim_start_matches(TIERS);
-    // `JS::` is a namespace in C++. Interpreted functions have neither colon nor file there.
+    // `JS::` is a namespace in C++.
     if unmarked.starts_with(':') {
         return None;
     }

@@ -16,7 +16,7 @@ pub struct SourceName<'n> {
     /// Column of that line; 0 if unknown.
     pub column: u32,
     /// True if the name describes machine code: a trampoline, or compiled code with V8's tier mark.
-    /// False for a frame that a profiler added to the machine's frames.
+    /// False for a frame that a profiler added.
     pub is_of_code: bool,
 }
 

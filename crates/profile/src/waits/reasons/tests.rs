@@ -17,7 +17,6 @@ fn each_reason_has_a_word() {
 
 #[test]
 fn reasons_are_those_of_the_kernels_functions() {
-    // Linux 6.18 and 6.1.
     let sleeping = "schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep do_syscall_64";
     for (chain, expected) in [
         (sleeping, "[sleep]"),
