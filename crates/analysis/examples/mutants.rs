@@ -1,5 +1,5 @@
 //! Analyses damaged copies of a recording: truncated at every byte of a window, or with single bits
-//! flipped. Reports the slowest copy, the one with the highest memory use, and every panic.
+//! flipped. Reports the slowest copy, the highest memory use, and every panic.
 //!
 //! `cargo run --release -p rprof-analysis --example mutants -- perf.data [WINDOW-START
 //! [BIT-FLIPS]]`
@@ -20,16 +20,15 @@ use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
 use rprof_symbols::Symbolizer;
 
-/// Bytes of the window for truncation.
 const WINDOW: usize = 64 << 10;
 
-/// Wraps the system's allocator, and counts the bytes in use.
+/// Counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is forwarded to the system's allocator unchanged.
+// SAFETY: forwards every call to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -132,7 +131,6 @@ fn main() {
 
     let mut flipped = Worst::default();
     let mut mutant = bytes.clone();
-    // Every bit of the header, then bits spread evenly over the window.
     let bits = (end - start) * 8;
     let header = 104 * 8;
     let stride = (bits / flips.max(1)).max(1) | 1;

@@ -22,8 +22,8 @@ use crate::warnings::warnings;
 
 /// Analyses a recording into a profile.
 ///
-/// Damage is not an error: the records before it are analysed, and
-/// [`Quality::warnings`](rprof_profile::Quality::warnings) describes it.
+/// Damage is not an error: the records before it are analysed, with
+/// [warnings](rprof_profile::Quality::warnings).
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
     analyse_with_code(data, symbolizer, options).0
 }
@@ -83,10 +83,9 @@ fn choose_waits(data: &PerfData, options: &mut Options) -> bool {
             .any(|event| is_of_waits(&event.name));
     // The kernel callers tell the reason of a wait.
     options.leaves_only &= !has_waits;
-    // The block hides the reasons of idle threads, which the filter may select.
+    // The block hides the reasons of idle threads.
     let reasons = &options.filter.reasons;
     let shows_idle = reasons.is_empty() || reasons.iter().any(|reason| is_reason(reason, IDLE));
-    // Idle threads are recognised by their whole time.
     let folds_idle = options.waits.fold_idle
         && shows_idle
         && !options.latency
@@ -95,7 +94,7 @@ fn choose_waits(data: &PerfData, options: &mut Options) -> bool {
     options.by_thread |= folds_idle;
     if options.waits.alone {
         options.filter.events = match folds_idle {
-            // Other events tell which threads are idle.
+            // Other events show which threads are idle.
             true => Vec::new(),
             false => vec![WAITS.to_owned()],
         };
@@ -122,7 +121,7 @@ fn run_passes<'a>(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options
         addresses: options.addresses,
     };
     std::thread::scope(|scope| {
-        // Loading kernel symbols takes longer than pass one, and depends on nothing.
+        // Loading kernel symbols takes longer than pass one.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
         let bounds = may_want_bounds(data);
         let index = Index::build_with(data, &symbolizer.memory().strangers, || {

@@ -87,7 +87,7 @@ impl<'a> CodeImages<'a> {
                 let is_module = |kind| kind == ImageKind::KernelModule;
                 match by_name(&is_module, &|id| CodeRegion::Kernel(Some(id))) {
                     Some((_, region)) => target(region),
-                    // Named from the symbol list, which does not tell the image.
+                    // The symbol list does not tell the image.
                     None => Ok(ObjectCode::Image(ImageKey::kernel_module(&object.name))),
                 }
             }
@@ -115,8 +115,8 @@ impl<'a> CodeImages<'a> {
         pid_of(name).or_else(|| self.index.runtimes.process_of_dump(name))
     }
 
-    /// Returns the machine code of a JIT function that contains an address (AVMA), from the
-    /// process's jitdump. Uses the copy in the recording or the file on this machine.
+    /// Returns the machine code of a JIT function at an address (AVMA), from the process's jitdump.
+    /// Uses the copy in the recording or the file on this machine.
     pub fn jit_code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
         self.index.runtimes.code(pid, function, avma)
     }

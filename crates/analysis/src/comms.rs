@@ -4,10 +4,10 @@ use rprof_processes::Timeline;
 use rprof_profile::Filter;
 use rprof_profile::pattern::{matches_bytes, matches_name};
 
-/// Name of the idle task, which has no COMM record.
+/// The idle task has no COMM record.
 pub(crate) const IDLE: &str = "swapper";
 
-/// Returns a thread's name, with invalid UTF-8 replaced. Falls back to the name that perf shows.
+/// Returns a thread's name, with invalid UTF-8 replaced. Falls back to perf's name.
 pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     match (recorded, tid) {
         (None, 0) => IDLE.into(),
@@ -16,7 +16,7 @@ pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     }
 }
 
-/// Iterates over the filter's thread names that match no thread, and so are probably mistyped.
+/// Iterates over the filter's thread names that match no thread, probably mistyped.
 pub(crate) fn unknown_comms<'a>(
     filter: &'a Filter,
     timeline: &'a Timeline,

@@ -1,9 +1,9 @@
 //! [`DeferredCallchains`]: user parts of callchains that the kernel recorded separately.
 //!
-//! On new kernels, an event may defer the user part until the thread returns to user mode
-//! (`defer_callchain` of perf_event_attr). A sample's callchain then ends with a marker and a
-//! cookie. The user part follows in a CALLCHAIN_DEFERRED record of the same thread and cookie. One
-//! such record serves all samples of one stay in the kernel.
+//! An event may defer the user part until the thread returns to user mode (`defer_callchain` of
+//! perf_event_attr). A sample's callchain then ends with a marker and a cookie. A
+//! CALLCHAIN_DEFERRED record of the same thread and cookie follows. It serves all samples of one
+//! stay in the kernel.
 
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use rprof_records::{Callchain, RawRecord, Record, SampleLayout};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of entries, which take 512 MiB. Beyond it, stacks end in the kernel.
+/// Maximum number of entries: 512 MiB. Beyond it, stacks end in the kernel.
 const MAX_ENTRIES: usize = 1 << 26;
 
 #[derive(Debug, Default)]
@@ -31,7 +31,6 @@ impl DeferredCallchains {
             return true;
         }
         let tid = layout.and_then(|layout| layout.sample_id(raw).tid);
-        // Each event of the thread has a record of the same stack.
         if let Entry::Vacant(vacant) = self.by_cookie.entry((tid, cookie)) {
             let start = self.entries.len();
             self.entries.extend(callchain.iter());
@@ -40,8 +39,7 @@ impl DeferredCallchains {
         true
     }
 
-    /// Joins a thread's callchain with its user part. Returns `None` if that is not deferred, or
-    /// missing.
+    /// Joins a thread's callchain with its user part. `None` if that is not deferred, or missing.
     pub(crate) fn join(&self, tid: Option<i32>, callchain: &Callchain<'_>) -> Option<Box<[u64]>> {
         let range = self.by_cookie.get(&(tid, callchain.cookie()?))?;
         let user = self.entries.get(range.clone())?;

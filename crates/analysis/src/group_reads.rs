@@ -1,9 +1,8 @@
 //! Group reads: how far each member's count advanced between samples.
 //!
-//! Only the leader of a group such as `{cycles,instructions}:S` samples. Each of its samples holds
-//! the counts of all members (`PERF_SAMPLE_READ`). Like perf (`deliver_sample_group` in
-//! `util/session.c`), the analysis replaces it with one sample for each member whose count changed.
-//! The difference is the period.
+//! Only the leader of a group such as `{cycles,instructions}:S` samples, with the counts of all
+//! members (`PERF_SAMPLE_READ`). Like perf (`deliver_sample_group` in `util/session.c`), the
+//! analysis makes one sample for each member whose count changed. The difference is the period.
 
 use rprof_perfdata::Events;
 use rprof_records::{AttrFlags, RawRecord, Sample, SampleType};
@@ -11,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::groups::RecordPosition;
 
-/// Increase of one member's count since the previous sample.
+/// Increase of a member's count since the previous sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberDelta {
     pub(crate) event: u32,
@@ -21,13 +20,13 @@ pub(crate) struct MemberDelta {
 
 #[derive(Debug, Default)]
 pub(crate) struct GroupReadDeltas {
-    /// Record position of each sample, ascending, with the end of its range in `members`.
+    /// Position of each sample, ascending, with the end of its range in `members`.
     samples: Vec<(RecordPosition, usize)>,
     members: Vec<MemberDelta>,
 }
 
 impl GroupReadDeltas {
-    /// Returns the deltas of the sample at a record position, or `None` if it has no group read.
+    /// Returns the deltas of the sample at a position; `None` without a group read.
     pub(crate) fn at(&self, position: RecordPosition) -> Option<&[MemberDelta]> {
         let at = (self.samples)
             .binary_search_by_key(&position, |(p, _)| *p)
@@ -50,7 +49,7 @@ struct MemberCount {
     value: u64,
 }
 
-/// Collects group reads; [`finish`](Self::finish) computes the deltas.
+/// Collects group reads.
 #[derive(Default)]
 pub(crate) struct GroupReadCollector {
     samples: Vec<RecordPosition>,
@@ -58,7 +57,6 @@ pub(crate) struct GroupReadCollector {
 }
 
 impl GroupReadCollector {
-    /// Adds a sample of an event, if it has a group read.
     pub(crate) fn add_sample(
         &mut self,
         events: &Events,
@@ -100,13 +98,11 @@ impl GroupReadCollector {
         }
     }
 
-    /// Returns the difference of each sample to the previous one in time.
     pub(crate) fn finish(self) -> GroupReadDeltas {
         let GroupReadCollector {
             samples,
             mut counts,
         } = self;
-        // Stable: members keep their order in the group.
         counts.sort_by_key(|c| (c.time, c.position));
         let mut before = FxHashMap::default();
         for count in &mut counts {

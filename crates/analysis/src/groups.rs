@@ -4,7 +4,7 @@ use rprof_processes::CommId;
 
 use crate::stack_end::StackEnd;
 
-/// Aggregate key: samples with equal keys are added up.
+/// Aggregate key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SampleGroup {
     pub(crate) event: u32,
@@ -13,7 +13,7 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
-    /// Waker, for samples of waits.
+    /// Waker of a wait.
     pub(crate) woken: WokenBy,
     /// Index of the request's name, if samples are named by it.
     pub(crate) request: u32,
@@ -48,8 +48,8 @@ impl Weights {
 
 /// Position of a record in the recording, in file order.
 ///
-/// The upper 32 bits hold the index of the block, the lower the record's byte offset in the block.
-/// Blocks are about 1 MiB long.
+/// The upper 32 bits hold the index of the block, the lower the byte offset. Blocks are about 1 MiB
+/// long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RecordPosition(u64);
 
@@ -70,7 +70,6 @@ impl RecordPosition {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleRow {
     pub(crate) time: u64,
-    /// Orders samples of equal time, and locates the record.
     pub(crate) position: RecordPosition,
     pub(crate) group: SampleGroup,
     pub(crate) cpu: Option<u32>,

@@ -14,10 +14,9 @@ use rustc_hash::FxHashMap;
 use crate::location::CodeRegion;
 use crate::machine::RecordedMachine;
 
-/// Key of the image that symbolizes a location, or the reason why there is none.
+/// Image that symbolizes a location, or the reason why there is none.
 pub(crate) type Target = Result<ImageKey, Reason>;
 
-/// Returns the address of `_text` at recording time, if recorded.
 pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
@@ -31,17 +30,16 @@ pub(crate) fn image_of(images: &[Image], id: ImageId) -> Option<&Image> {
     images.get(id.0 as usize)
 }
 
-/// Decides whether files of this machine match a recording's images.
+/// Checks files of this machine against a recording's images.
 #[derive(Debug)]
 pub(crate) struct ImageLookup {
     build_ids: FxHashMap<Vec<u8>, BuildId>,
-    /// True if host and kernel release are this machine's.
+    /// True if host and kernel release are equal.
     is_here: bool,
-    /// True if the user gave a root folder for images. Its files are trusted to match.
+    /// True for a root folder of the user. Its files are trusted to match.
     has_root: bool,
     /// True if this machine was booted after the recording was made.
     is_from_before_boot: bool,
-    /// Time when the recording was last written.
     written: Option<SystemTime>,
     clocks: Option<ClockData>,
 }
@@ -49,8 +47,8 @@ pub(crate) struct ImageLookup {
 /// Inaccuracy of file times and of the time of day in recordings.
 const CLOCK_ERROR: Duration = Duration::from_millis(100);
 
-/// Maximum rate by which record clocks deviate from the time of day, as a divisor. `adjtimex`
-/// allows 500 parts per million.
+/// Maximum deviation of record clocks from the time of day, as a divisor. `adjtimex` allows 500
+/// parts per million.
 const MAX_DRIFT: u64 = 1000;
 
 impl ImageLookup {
@@ -159,8 +157,7 @@ impl ImageLookup {
         }
     }
 
-    /// Returns `reason` as the error if there is no build-id and another machine made the
-    /// recording.
+    /// Fails with `reason` if there is no build-id and another machine made the recording.
     fn known_here(&self, build_id: Option<BuildId>, reason: Reason) -> Result<(), Reason> {
         match build_id.is_some() || self.is_here {
             true => Ok(()),
@@ -173,7 +170,7 @@ impl ImageLookup {
             self.known_here(build_id, Reason::Unidentified)?;
         }
         let path = image.path_without_deleted().to_vec();
-        // A relative path would resolve in the current folder, not in the recorder's.
+        // A relative path would resolve in the current folder.
         if path.first() != Some(&b'/') {
             return Err(Reason::NoSuchFile);
         }
@@ -188,8 +185,8 @@ impl ImageLookup {
             .with_mapped_at(self.mapped_at(image).filter(|_| self.is_here)))
     }
 
-    /// Returns the time of day of the first mapping of an image. Mappings from before the recording
-    /// count as made at its start. Without the time of day, the time when the recording was written.
+    /// Returns the time of day of an image's first mapping, at the earliest the recording's start.
+    /// Without the time of day, the time when the recording was written.
     fn mapped_at(&self, image: &Image) -> Option<SystemTime> {
         let mapped = self.clocks.and_then(|clocks| {
             let elapsed = image.first_mapped.saturating_sub(clocks.clock);

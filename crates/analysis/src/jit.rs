@@ -1,8 +1,8 @@
 //! JIT code of processes: names and unwind information from perf maps and jitdumps.
 //!
 //! rprof embeds these files in its recordings. Otherwise they are read from where perf looks: the
-//! perf map under its usual path, the jitdump where the process mapped it. A lookup tries the files
-//! of the process, then the files of its ancestors: a fork inherits their code.
+//! perf map under its usual path, the jitdump where the process mapped it. A lookup tries the
+//! process, then its ancestors: a fork inherits their code.
 
 mod files;
 
@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 
 const MONOTONIC: i32 = 1;
 
-/// Maximum bytes of JIT unwind information compiled into tables.
+/// Maximum bytes of compiled unwind information.
 const MAX_UNWINDING: u64 = 256 << 20;
 
 /// Updates the processes with JIT code. Events must be in time order.
@@ -57,17 +57,16 @@ pub(crate) fn follow(processes: &mut JitProcesses, time: u64, event: &ProcessEve
     }
 }
 
-/// Id of a JIT function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JitCode {
-    /// Process whose files describe the function. It may be an ancestor of the sampled process.
+    /// Process whose files describe the function, perhaps an ancestor.
     pub(crate) pid: i32,
-    /// Index of the file. Jitdumps come first, then perf maps.
+    /// Index of the file: jitdumps, then perf maps.
     pub(crate) table: u16,
     pub(crate) function: u32,
 }
 
-/// JIT code of all processes, and the files embedded in the recording.
+/// JIT code of all processes, and embedded files.
 #[derive(Debug)]
 pub(crate) struct Runtimes<'a> {
     embedded: Vec<EmbeddedFile<'a>>,
@@ -77,15 +76,13 @@ pub(crate) struct Runtimes<'a> {
     /// True if the recording uses `CLOCK_MONOTONIC`, as jitdumps do.
     is_monotonic: bool,
     is_here: bool,
-    /// Memory budget for embedded files, and for untrusted files of this machine.
+    /// Memory budget for embedded and untrusted files.
     memory: MemoryBudget,
-    /// Bytes of unwind information left to compile.
     unwinding_budget: AtomicU64,
     warnings: Mutex<Vec<String>>,
     recording: &'a Path,
-    /// Clocks of the recording, if it has the time of day.
     clocks: Option<ClockData>,
-    /// True if the recording uses the kernel's default clock, which counts from its start.
+    /// True for the kernel's default clock, which counts from its start.
     has_default_clock: bool,
 }
 
@@ -93,13 +90,13 @@ pub(crate) struct Runtimes<'a> {
 struct Tables {
     dumps: Vec<JitDump>,
     dump_paths: Vec<String>,
-    /// Unwind tables by jitdump and function index; empty for a jitdump without unwind information.
+    /// Unwind tables by jitdump and function index.
     unwinding: Vec<Box<[Unwound]>>,
-    /// Perf maps with the time in nanoseconds since which they apply, ascending.
+    /// Perf maps with their start in nanoseconds, ascending.
     maps: Vec<(u64, PerfMap)>,
 }
 
-/// Unwind table of a JIT function, compiled on first use.
+/// Compiled on first use.
 type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
@@ -214,7 +211,6 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// Returns the path of the function's jitdump; `None` for perf maps.
     pub(crate) fn dump_path(&self, code: JitCode) -> Option<&str> {
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let path = tables.dump_paths.get(usize::from(code.table))?;
@@ -228,9 +224,8 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// Returns the machine code of a function, found by name and AVMA in a jitdump of the process
-    /// or its ancestors. Prefers the embedded copy, if it contains code, to the file on this
-    /// machine.
+    /// Returns the machine code of a function, by name and AVMA, from a jitdump of the process or
+    /// its ancestors. Prefers the embedded copy, if it contains code.
     pub(crate) fn code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
         self.processes.lineage(pid).find_map(|pid| {
             let embedded = self.embedded.iter();
@@ -268,8 +263,8 @@ impl<'a> Runtimes<'a> {
         images.next()
     }
 
-    /// Returns the contents of an embedded file with a lease on their memory. Returns `None` if the
-    /// file is damaged or the budget is exhausted.
+    /// Returns an embedded file with a lease on its memory. `None` if it is damaged or the budget
+    /// is exhausted.
     pub(crate) fn contents(&self, file: &EmbeddedFile<'_>) -> Option<(Vec<u8>, MemoryLease)> {
         let path = || String::from_utf8_lossy(&file.path);
         let Some(lease) = self.memory.take(file.len) else {
@@ -288,7 +283,6 @@ impl<'a> Runtimes<'a> {
         Some((contents?, lease))
     }
 
-    /// Returns the warnings so far, as sentences.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings
             .lock()
@@ -394,7 +388,6 @@ impl<'a> Runtimes<'a> {
         Some(dump)
     }
 
-    /// Adds a warning, unless it is a duplicate.
     fn warn(&self, what: String) {
         if let Ok(mut warnings) = self.warnings.lock()
             && warnings.len() < 20

@@ -9,11 +9,11 @@
 //! | [`Index`] | holds the processes with their mappings over time, and the losses |
 //!
 //! A [`Symbolizer`](rprof_symbols::Symbolizer) supplies the names. A function without a name has a
-//! [`Reason`](rprof_profile::Reason) instead. Damage is not an error: the records before it are
-//! analysed, and a warning gives its position.
+//! [`Reason`](rprof_profile::Reason). Damage is not an error: the records before it are analysed,
+//! with a warning.
 //!
-//! Time is linear in the samples and shared by all cores. Memory is linear in distinct stacks. Each
-//! distinct stack is resolved once.
+//! Time is linear in the samples and shared by all cores. Memory is linear in distinct stacks, each
+//! resolved once.
 //!
 //! # Examples
 //!
@@ -64,10 +64,6 @@
 //    PerfData --> sideband_pass: Index --> sample_pass (all cores): distinct locations and stacks
 //                                                           |
 //                         Profile  <--  assemble  <--  symbolize (images in parallel)
-//
-// Shared modules: latency (weights by the number of running threads), location, groups, options, stack_end, comms, caches (of the sample pass),
-// group_reads, jit (names and unwind information of JIT code), unwind (stack dumps),
-// image_lookup (finds the image of a region on this machine), memory_over_time (snapshots of memory).
 
 mod analyse;
 mod assemble;

@@ -6,26 +6,22 @@ use rprof_records::{ContextMarker, CpuMode};
 
 use crate::jit::{JitCode, Runtimes};
 
-/// Region and lookup address of a callchain entry. Equal locations have equal symbols, in any
-/// process.
+/// Region and lookup address of a callchain entry. Equal locations have equal symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
     pub(crate) region: CodeRegion,
-    /// Lookup address: a file offset in user images, else an address. Callers have the return
-    /// address - 1.
+    /// A file offset in user images, else an address. Callers have the return address - 1.
     pub(crate) lookup: u64,
     /// True for a return address.
     pub(crate) caller: bool,
 }
 
-/// Kind of code that contains an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CodeRegion {
     Image(ImageId),
     /// Executable anonymous memory of one process: JIT code without a description.
     Anonymous {
         pid: i32,
-        /// Image with the memory's name.
         image: ImageId,
     },
     /// JIT code with a perf map or jitdump.
@@ -41,7 +37,6 @@ pub(crate) enum CodeRegion {
     GuestUser,
 }
 
-/// Mappings of a process and the kernel at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) timeline: &'a Timeline,
@@ -100,10 +95,9 @@ impl Context<'_> {
     }
 }
 
-/// Iterates over a callchain's addresses, each with its mode and true for return addresses. A
-/// marker changes the mode, and the address after it is an instruction pointer. `caller` tells
-/// whether the first entry is a return address. The chain must not contain a cookie: see
-/// `sample_pass::pending::callchain`.
+/// Iterates over a callchain's addresses, each with its mode and true for return addresses. The
+/// address after a marker is an instruction pointer. `caller` tells whether the first entry is a
+/// return address. The chain must not contain a cookie: see `sample_pass::pending::callchain`.
 pub(crate) fn addresses(
     chain: impl Iterator<Item = u64>,
     mode: CpuMode,
@@ -137,9 +131,9 @@ pub(crate) fn leaf(
 
 /// Returns the mode that a context marker starts; `None` for an address.
 ///
-/// In code without frame pointers, the kernel follows any value in the frame pointer register. It
-/// may record values such as -1 that lie in the range of the markers. They count as unmapped
-/// addresses. (perf drops the whole callchain.)
+/// In code without frame pointers, the kernel follows any value in the frame pointer register, such
+/// as -1, in the range of the markers. Such values count as unmapped addresses. (perf drops the
+/// whole callchain.)
 #[inline]
 fn mode_after(entry: u64) -> Option<CpuMode> {
     if !ContextMarker::is_marker(entry) {

@@ -4,12 +4,10 @@ use std::path::Path;
 
 use rprof_perfdata::{Feature, PerfData};
 
-/// Relation of a recording to this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordedMachine {
     /// True if host name and kernel release are equal.
     pub(crate) is_here: bool,
-    /// True if this machine has booted since the recording.
     pub(crate) is_from_before_boot: bool,
 }
 
@@ -22,8 +20,8 @@ impl RecordedMachine {
     }
 }
 
-/// Returns true if a file is older than this machine's boot. The kernel, even of the same build,
-/// may have another address since (KASLR).
+/// Returns true if a file is older than this machine's boot. The kernel may have another address
+/// since (KASLR).
 fn is_from_before_boot(path: &Path) -> bool {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));

@@ -1,7 +1,7 @@
 //! [`OverTime`]: memory in use at any time of a recording of memory.
 //!
-//! Such a recording has its moments as events, and snapshots as two events of changes. A sample of
-//! a change has the time of its snapshot as address. Its own time is one when its code was mapped.
+//! Such a recording has its moments as events, and snapshots as two events of changes. A change's
+//! address is the time of its snapshot. Its own time is one when its code was mapped.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,7 @@ use rprof_records::{RecordType, Sample};
 
 use crate::options::{MemoryOptions, MemoryTime, Options};
 
-/// Returns the times of the first and the last snapshot of memory, in nanoseconds of the
-/// recording's clock; `None` without snapshots.
+/// Returns the times of the first and last snapshot, in nanoseconds of the recording's clock.
 fn snapshot_times(data: &PerfData) -> Option<(u64, u64)> {
     let events = data.events();
     let mut times: Option<(u64, u64)> = None;
@@ -48,7 +47,7 @@ fn has_changes(data: &PerfData) -> bool {
     events.any(|event| is_of_memory_over_time(&event.name))
 }
 
-/// Choice of events, and the step after the analysis that belongs to it.
+/// Choice of events, and the step after the analysis.
 pub(crate) struct OverTime(MemoryOptions);
 
 impl OverTime {
@@ -105,9 +104,8 @@ impl OverTime {
     }
 }
 
-/// Returns the embedded files of a recording. Names of frames are written at the end, so a recorder
-/// of memory that was killed wrote none. But it numbers the names of [`FIRST_FRAMES`] first, and
-/// these processes get a perf map of them.
+/// Returns the embedded files of a recording. A killed recorder of memory wrote no names of frames.
+/// But it numbers [`FIRST_FRAMES`] first, so these processes get a perf map of them.
 pub(crate) fn embedded_files(
     data: &PerfData,
     pids: impl Iterator<Item = i32>,

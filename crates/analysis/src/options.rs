@@ -2,7 +2,7 @@
 
 use rprof_profile::{Filter, RequestKey};
 
-/// Options of an analysis: filter, granularity, threads.
+/// Options of an analysis.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Filter on samples.
@@ -11,13 +11,12 @@ pub struct Options {
     pub by_thread: bool,
     /// Keep each frame's address, line and inline depth: see
     /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ only in addresses stay
-    /// distinct. For a large recording this takes several times the memory.
+    /// distinct, in several times the memory.
     pub addresses: bool,
-    /// Separate inlined calls from others by their [inline
-    /// depth](rprof_profile::Frame::inline_depth), without keeping addresses.
+    /// Separate inlined calls from others by [inline depth](rprof_profile::Frame::inline_depth),
+    /// without addresses.
     pub inlined: bool,
-    /// Skip callers: each stack is its leaf alone. A [focus](Filter::focus) then has no effect on
-    /// callers.
+    /// Skip callers: each stack is its leaf alone. A [focus](Filter::focus) then ignores callers.
     pub leaves_only: bool,
     /// Keep single samples, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).
@@ -30,12 +29,11 @@ pub struct Options {
     /// Apply filters on leaves as if interpreter code were
     /// [folded](rprof_profile::Profile::fold_languages). The profile itself is not folded.
     pub by_language: bool,
-    /// Weigh samples by their latency: divide each period by the number of threads that ran, and
-    /// count waits only while no thread ran. Needs a recording that
-    /// [tells it](crate::tells_latency). Idle threads are then not merged.
+    /// Weigh samples by latency: divide each period by the number of running threads, and count
+    /// waits only while none ran. Needs a [suitable recording](crate::tells_latency). Idle threads
+    /// are then not merged.
     pub latency: bool,
-    /// Name threads by the requests that they worked on: samples of one request are added up, of
-    /// any thread.
+    /// Name threads by their requests: samples of one request are added up, of any thread.
     pub by_request: Option<RequestKey>,
     /// Separate the requests of each thread: see [`Thread::request`](rprof_profile::Thread::request).
     pub request_ids: bool,
@@ -43,8 +41,8 @@ pub struct Options {
     pub waits: WaitOptions,
     /// Treatment of memory over time, in recordings of memory.
     pub memory: MemoryOptions,
-    /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if it
-    /// has some. Callers in other objects get functions from symbol tables.
+    /// Look up inlined calls and lines only in the [objects of the filter](Filter::objects), if
+    /// any. Callers in other objects get functions from symbol tables.
     pub details_of_filter: bool,
     /// Number of threads; 0 for one per core.
     pub threads: usize,
@@ -56,8 +54,8 @@ pub enum MemoryOptions {
     /// Leave it out: the recording's own moments are its events.
     #[default]
     Moments,
-    /// Show memory in use at a time, as the event of memory at the end. With two times, only
-    /// memory that was gained after the first one and is still in use at the second.
+    /// Show memory in use at a time, as the event of memory at the end. With two times, only memory
+    /// gained after the first and still in use at the second.
     At(Option<MemoryTime>, MemoryTime),
     /// Show memory at the end, with all changes in [columns](Options::columns): see
     /// [`Profile::settle_memory`](rprof_profile::Profile::settle_memory).
@@ -76,7 +74,7 @@ pub enum MemoryTime {
 }
 
 impl MemoryTime {
-    /// Returns the time of the recording's clock, from the times of the first and last snapshot.
+    /// Returns the time of the recording's clock, given the first and last snapshot.
     pub(crate) fn resolve(self, (first, last): (u64, u64)) -> u64 {
         match self {
             MemoryTime::AfterStart(after) => first.saturating_add(after),
@@ -92,8 +90,8 @@ impl MemoryTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitOptions {
     /// Merge the waits of idle threads into one block: see
-    /// [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). This separates threads by id.
-    /// Filters on stacks, and on reasons without `idle`, turn it off.
+    /// [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). Separates threads by id. Filters
+    /// on stacks, and on reasons without `idle`, turn it off.
     pub fold_idle: bool,
     /// Omit all other events, even if [`Filter::events`] accepts them.
     pub alone: bool,
@@ -108,7 +106,6 @@ impl Options {
     }
 }
 
-/// Granularity of functions and objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SymbolOptions {
     /// See [`Options::by_line`].
@@ -118,25 +115,22 @@ pub(crate) struct SymbolOptions {
     pub(crate) threads: usize,
 }
 
-/// Granularity of the sample pass, apart from stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PassOptions {
-    /// See [`Options::by_thread`].
     pub(crate) by_thread: bool,
-    /// See [`Options::leaves_only`].
     pub(crate) leaves_only: bool,
     pub(crate) rows: SampleRows,
-    /// Keeps each address, even if all addresses of its function have the same symbol.
+    /// Keeps each address, even if its whole function has one symbol.
     pub(crate) addresses: bool,
 }
 
-/// Rows of single samples that pass two keeps beside the totals.
+/// Rows of single samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SampleRows {
     #[default]
     None,
     /// Time, CPU, group and period, in a few bytes.
     Compact,
-    /// A [`SampleRow`](crate::groups::SampleRow), which holds the record's position.
+    /// A [`SampleRow`](crate::groups::SampleRow) with the record's position.
     Whole,
 }

@@ -6,8 +6,7 @@
 //!   sample: thread, time, instruction pointer -------+--> context --> wanted by the filter? name
 //! ```
 //!
-//! Contexts and samples are neighbours: see [`request_context`]. A sample without a context has no
-//! request.
+//! Contexts and samples are neighbours: see [`request_context`].
 
 use std::collections::BTreeSet;
 
@@ -21,33 +20,26 @@ use rustc_hash::FxHashMap;
 
 use crate::sideband_pass::Index;
 
-/// Maximum number of distinct contexts. Further samples have no request.
+/// Further samples have no request.
 const MAX_CONTEXTS: usize = 4 << 20;
 
-/// Maximum number of keys of a process.
 const MAX_KEYS: usize = 256;
 
-/// Maximum number of attributes in a warning.
 const MAX_SHOWN_KEYS: usize = 8;
 
-/// Requests of all samples, for one filter and one key.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTimes {
-    /// Sorted by time.
     by_thread: FxHashMap<i32, Vec<Moment>>,
-    /// `wanted[c]`: the filter accepts context c.
+    /// The filter accepts context c: `wanted[c]`.
     wanted: Vec<bool>,
-    /// Index in `names`, by context.
     name_of: Vec<u32>,
-    /// Names of requests; the first is [`NO_REQUEST`].
+    /// The first is [`NO_REQUEST`].
     names: Vec<RequestName>,
-    /// True if the filter rejects samples without a request.
     filters: bool,
     /// Reason why no sample has the key.
     warning: Option<String>,
 }
 
-/// Sample with a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     time: u64,
@@ -57,14 +49,13 @@ struct Moment {
     from: u64,
 }
 
-/// Name of a request, and its ids if threads are separated by them.
+/// Name of a request, with ids if they separate threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestName {
     pub(crate) name: String,
     pub(crate) ids: Option<RequestIds>,
 }
 
-/// Context of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Context {
     process: (i32, u64),
@@ -74,8 +65,7 @@ struct Context {
 }
 
 impl RequestTimes {
-    /// Reads the contexts of a recording. Returns `None` if neither the filter nor the key needs
-    /// them.
+    /// Reads the contexts of a recording. `None` if neither the filter nor the key needs them.
     pub(crate) fn of(
         index: &Index<'_>,
         filter: &Filter,
@@ -99,8 +89,8 @@ impl RequestTimes {
         Some(reader.finish(filter, filters, (key, has_ids)))
     }
 
-    /// Returns the name of the request of a sample, as an index of [`names`](Self::names). Returns
-    /// `None` if the filter rejects the sample.
+    /// Returns the index of a sample's request in [`names`](Self::names). `None` if the filter
+    /// rejects the sample.
     #[inline]
     pub(crate) fn of_sample(&self, tid: i32, time: Option<u64>, ip: Option<u64>) -> Option<u32> {
         let found = time.zip(ip).and_then(|(time, ip)| {
@@ -117,7 +107,6 @@ impl RequestTimes {
         }
     }
 
-    /// Returns the reason why no sample has the wanted part of a request, if none has.
     pub(crate) fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -127,29 +116,26 @@ impl RequestTimes {
     }
 }
 
-/// Maximum number of switches of a thread whose wait has not ended.
+/// Maximum number of a thread's switches without the end of their wait.
 const MAX_SWITCHES: usize = 8;
 
-/// Maximum time in nanoseconds between a switch and the start of its wait. The machine may stand
-/// still in between.
+/// Maximum nanoseconds between a switch and its wait. The machine may stand still in between.
 const MAX_DISTANCE: u64 = 2_000_000;
 
 struct Reader<'i> {
     index: &'i Index<'i>,
     contexts: Values<Context>,
-    /// Names of attributes, by process and generation.
+    /// By process and generation.
     keys: FxHashMap<(i32, u64), Vec<String>>,
     by_cpu: FxHashMap<u32, Neighbours>,
-    /// Contexts that may be of a switch, by thread.
     switches: FxHashMap<i32, Vec<Moment>>,
-    /// Samples followed by their context, and contexts followed by their sample. A kernel writes
-    /// either.
+    /// Samples followed by their context, and the reverse. A kernel writes either.
     behind: Vec<(i32, Moment)>,
     before: Vec<(i32, Moment)>,
     waits: Vec<(i32, Moment)>,
 }
 
-/// Last records of a CPU that have no partner yet.
+/// Records of a CPU without a partner yet.
 #[derive(Debug, Default)]
 struct Neighbours {
     sample: Option<(i32, Moment)>,
@@ -266,7 +252,6 @@ impl Reader<'_> {
             let context = switch.context;
             self.waits.push((tid, Moment { context, ..wait }));
         }
-        // Each switch belongs to one wait at most.
         switches.clear();
     }
 
@@ -331,7 +316,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the reason why no sample has the key, if none has.
     fn warning(&self, key: Option<&RequestKey>, name_of: &[u32]) -> Option<String> {
         if self.contexts.as_slice().is_empty() {
             return Some("no sample has a request: no program published a thread context".into());
@@ -354,7 +338,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Returns the first and the last time of each span in samples, in all threads.
+    /// Returns the first and last time of each span, in all threads.
     fn lengths(
         &self,
         by_thread: &FxHashMap<i32, Vec<Moment>>,

@@ -21,8 +21,8 @@ use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
 use crate::machine::RecordedMachine;
 
-/// Number of single samples accepted from any recording. Beyond it, the limit is one sample for
-/// each two bytes of the file. A sample that compresses well takes about ten.
+/// Number of single samples accepted from any recording. Beyond it, the limit is one for each two
+/// bytes of the file. A sample that compresses well takes about ten.
 const HONEST_SAMPLES: u64 = 2 << 20;
 
 /// Result of pass one: timeline of processes, tallies, damage.
@@ -47,13 +47,12 @@ pub struct Index<'a> {
     pub(crate) group_reads: GroupReadDeltas,
     pub(crate) deferred: DeferredCallchains,
     pub(crate) runtimes: Runtimes<'a>,
-    /// First block after which the recording exceeds the limit on samples for its length.
+    /// First block beyond the limit on samples.
     pub(crate) flood_from: Option<usize>,
     pub(crate) machine: RecordedMachine,
     /// Time of the first timed record that is not a sample. The recording is not older.
     pub(crate) began: Option<u64>,
-    /// Blocks of the recording, if they are borrowed from the file and cost no memory, or were
-    /// requested.
+    /// Blocks that are borrowed from the file and cost no memory, or were requested.
     blocks: Option<Vec<Block<'a>>>,
 }
 
@@ -67,9 +66,9 @@ pub struct EventTally {
     pub lost: u64,
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
-    /// Loss records, up to [`MAX_LOSSES`].
+    /// Up to [`MAX_LOSSES`].
     losses: Vec<Incident>,
-    /// Throttle records, up to [`MAX_LOSSES`].
+    /// Up to [`MAX_LOSSES`].
     throttles: Vec<Incident>,
 }
 
@@ -83,7 +82,6 @@ pub struct UnknownRecords {
 }
 
 impl UnknownRecords {
-    /// Maximum number of types listed. A hostile file may have any number.
     const MAX_TYPES: usize = 4;
 
     fn add(&mut self, kind: RecordType) {
@@ -106,7 +104,6 @@ impl fmt::Display for UnknownRecords {
     }
 }
 
-/// Maximum number of [`Incident`]s of a kind kept for an event.
 const MAX_LOSSES: usize = 100_000;
 
 /// Record of a loss before it, or of throttling.
@@ -159,8 +156,7 @@ impl EventTally {
         }
     }
 
-    /// Returns the number of records dropped within the filter's CPUs, time and threads. Ignores
-    /// thread names.
+    /// Returns the number of records dropped within the filter. Ignores thread names.
     pub(crate) fn lost_within(&self, filter: &Filter) -> u64 {
         if !filter.is_by_sample() || self.losses.len() == MAX_LOSSES {
             return self.lost;
@@ -172,8 +168,7 @@ impl EventTally {
             })
     }
 
-    /// Returns the times of missing samples that the filter would accept. A gap without a time is
-    /// at 0.
+    /// Returns the accepted times of missing samples. A gap without a time is at 0.
     pub(crate) fn gaps_within(&self, filter: &Filter) -> impl Iterator<Item = Gap> {
         let filter = Filter {
             comms: Vec::new(),
@@ -197,8 +192,7 @@ impl<'a> Index<'a> {
         Index::build_with(data, &rprof_symbols::Memory::default().strangers, || ())
     }
 
-    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample.
-    /// Untrusted files count against `memory`.
+    /// Calls `on_kernel_sample` for each kernel sample. Untrusted files count against `memory`.
     pub(crate) fn build_with(
         data: &'a PerfData,
         memory: &MemoryBudget,
@@ -253,7 +247,7 @@ impl<'a> Index<'a> {
                 flood_from = Some(block_index);
             }
         }
-        // Records are in order within a CPU only. The stable sort keeps file order at equal times.
+        // Records are in order within a CPU only.
         sideband.sort_by_key(|(time, _)| *time);
         // Records at time 0 describe the state before the start.
         let began = (sideband.iter())
@@ -283,7 +277,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Keeps all blocks, including decompressed ones, so memory grows with the expanded size.
+    /// Keeps all blocks, so memory grows with the decompressed size.
     pub(crate) fn keep_blocks(&mut self) {
         let data = self.data;
         let most = self.flood_from.unwrap_or(usize::MAX);
@@ -291,7 +285,6 @@ impl<'a> Index<'a> {
         self.blocks.get_or_insert_with(blocks);
     }
 
-    /// Walks the readable blocks of the recording, in order.
     pub(crate) fn for_each_block(&self, mut handle: impl FnMut(Walk<'_>)) {
         match self.kept_blocks() {
             Some(blocks) => {
@@ -336,7 +329,6 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     ) where
         'a: 'r,
     {
-        // Samples of a single event need no parsing.
         let only = match self.data.events().list() {
             [only] => !only.attr.sample_type.contains(SampleType::READ),
             _ => false,
@@ -364,7 +356,6 @@ impl<'a, F: FnMut()> Pass<'a, F> {
         }
     }
 
-    /// Counts a record. Returns its process event, if any.
     fn handle_record<'r>(
         &mut self,
         raw: &RawRecord<'r>,

@@ -4,15 +4,14 @@ use rprof_unwind::{TruncationReason, UnwindOutcome};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum StackEnd {
-    /// Unwound by another recorder. The names of the frames decide.
+    /// Unwound by another recorder: frame names decide.
     #[default]
     Unknown,
     Root,
     /// Truncated at the end of the copied stack bytes.
     Cut,
-    /// Truncated: an image has no unwind information.
     NoUnwindInfo,
-    /// Truncated: the callers are on another stack, which was not copied.
+    /// Truncated: the callers are on another, uncopied stack.
     OtherStack,
     /// Truncated for another reason.
     Other,
@@ -32,8 +31,7 @@ impl From<UnwindOutcome> for StackEnd {
     }
 }
 
-/// Returns true if the recorder unwound the stacks and marked truncated ones, according to the
-/// private notes.
+/// Returns true if the private notes say that the recorder marked truncated stacks.
 pub(crate) fn marks_truncation(notes: &[(String, String)]) -> bool {
     (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total")
 }

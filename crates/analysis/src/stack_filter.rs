@@ -1,4 +1,4 @@
-//! Filters on objects, functions and languages. They need symbols, so they run after symbolization.
+//! Filters on objects, functions and languages, after symbolization.
 
 use rprof_profile::language::rules::Kept;
 use rprof_profile::language::{FoldingRules, SourceName};
@@ -8,25 +8,24 @@ use rprof_profile::{Filter, Function, FunctionId, Language};
 
 use crate::symbolize::Symbols;
 
-/// Filter on the objects and functions of a stack. Compares each name with the patterns once.
+/// Compares each name with the patterns once.
 pub(crate) struct StackFilter<'a> {
     symbols: &'a Symbols,
     filter: &'a Filter,
-    /// `leaves[f]`: function f may be the leaf. `None` if all may.
+    /// Function f may be the leaf: `leaves[f]`. `None` if all may.
     leaves: Option<Vec<bool>>,
-    /// `objects[f]`: the leaf may be function f, by its object. `None` if all may.
+    /// The leaf may be function f, by its object. `None` if all may.
     objects: Option<Vec<bool>>,
-    /// `languages[f]`: the leaf may be function f, by its language. `None` if all may.
+    /// The leaf may be function f, by its language. `None` if all may.
     languages: Option<Vec<bool>>,
-    /// `focus[f]`: stacks with function f are accepted. `None` if all are.
+    /// Stacks with function f are accepted. `None` if all are.
     focus: Option<Vec<bool>>,
-    /// Rules that determine the leaf, if interpreter code is folded.
     folding: Option<FoldingRules>,
 }
 
 impl<'a> StackFilter<'a> {
-    /// Compares all functions and objects to the patterns of a filter. With `by_language`, leaves
-    /// are those of stacks without interpreter code.
+    /// Compares all functions and objects to a filter. With `by_language`, leaves are those of
+    /// stacks without interpreter code.
     pub(crate) fn new(
         filter: &'a Filter,
         symbols: &'a Symbols,
@@ -83,8 +82,8 @@ impl<'a> StackFilter<'a> {
         }
     }
 
-    /// Returns whether the filter accepts a stack's leaf: its object, its language, and its function
-    /// or a call inlined into it. `from_root` iterates over the locations of the whole stack.
+    /// Returns whether the filter accepts a stack's leaf: its object, its language, and its
+    /// function or a call inlined into it. `from_root` iterates over the stack's locations.
     pub(crate) fn accepts_leaf<I: Iterator<Item = u32>>(
         &self,
         leaf: Option<u32>,
@@ -111,7 +110,6 @@ impl<'a> StackFilter<'a> {
             && (self.languages.as_deref()).is_none_or(innermost)
     }
 
-    /// Returns whether the filter accepts the leaf that remains of a stack without interpreter code.
     fn accepts_folded(
         &self,
         rules: &FoldingRules,
@@ -143,7 +141,6 @@ impl<'a> StackFilter<'a> {
         }
     }
 
-    /// Returns whether the filter accepts a frame that stands for no function.
     fn accepts_made(&self, name: &str, object: &str, language: Language) -> bool {
         let Filter {
             symbols,
@@ -168,7 +165,7 @@ impl<'a> StackFilter<'a> {
         self.focus.is_some()
     }
 
-    /// Returns whether a location matches the focus patterns, so that its whole stack is accepted.
+    /// Returns whether a location matches the focus patterns.
     pub(crate) fn is_focused(&self, location: u32) -> bool {
         (self.focus.as_ref()).is_none_or(|focused| self.has_any(location, focused))
     }

@@ -22,37 +22,34 @@ use crate::location::{CodeRegion, Location};
 use crate::options::SymbolOptions;
 use crate::sideband_pass::Index;
 
-/// Frame at a location: a function, and the line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) function: FunctionId,
-    /// Line of the location itself in the innermost frame; elsewhere the line of the inlined call.
+    /// Line of the location in the innermost frame; elsewhere of the inlined call.
     pub(crate) line: Option<Line>,
-    /// First line of the function; 0 if unknown.
+    /// 0 if unknown.
     pub(crate) start_line: u32,
     /// True if inlined into the previous frame.
     pub(crate) inlined: bool,
 }
 
-/// Symbol of a location: see [`Symbols::frames`].
+/// Symbol of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbolized {
     first: u32,
     count: u32,
-    /// Distance in bytes of the lookup address from the start of the outermost function; 0 if that
-    /// function has no name.
+    /// Distance in bytes of the lookup address from the outermost function's start; 0 without a
+    /// name.
     pub(crate) offset: u64,
 }
 
-/// Functions and objects of a profile.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     pub(crate) functions: Vec<Function>,
     pub(crate) objects: Vec<Object>,
-    /// Paths of source files. May contain any character: escape before display.
+    /// May contain any character.
     pub(crate) files: Vec<Box<str>>,
-    /// Objects whose inlined calls are missing from the frames, although a debug build would show
-    /// them.
+    /// Objects whose inlined calls are missing, although a debug build would show them.
     pub(crate) hides_inlined: Vec<ObjectId>,
     /// Symbols by location id.
     pub(crate) symbolized: Vec<Symbolized>,
@@ -60,15 +57,13 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Returns the frames at a location, outermost first: the function and the calls inlined into
-    /// it. Never empty.
+    /// Returns the frames at a location, outermost first. Never empty.
     pub(crate) fn frames(&self, location: u32) -> &[Frame] {
         let found = &self.symbolized[location as usize];
         &self.frames[found.first as usize..][..found.count as usize]
     }
 
-    /// Returns the index of a location's outermost frame in the table of all frames. Its inlined
-    /// frames follow.
+    /// Returns the index of a location's outermost frame. Its inlined frames follow.
     pub(crate) fn first_frame(&self, location: u32) -> u32 {
         self.symbolized[location as usize].first
     }
@@ -77,15 +72,14 @@ impl Symbols {
         self.frames.len()
     }
 
-    /// Returns the outermost function at a location, which may contain inlined calls.
     pub(crate) fn outermost(&self, location: u32) -> FunctionId {
         self.frames(location)[0].function
     }
 }
 
-/// Symbolizes all locations, with images in parallel. `samples` returns the number of samples of
-/// each location. Only objects that match a pattern of `detailed` get inlined calls and lines, or
-/// all if it is empty.
+/// Symbolizes all locations, with images in parallel. `samples` returns each location's samples.
+/// Only objects that match a pattern of `detailed` get inlined calls and lines, or all if it is
+/// empty.
 pub(crate) fn symbolize(
     index: &Index<'_>,
     locations: &[Location],
@@ -107,11 +101,10 @@ pub(crate) fn symbolize(
             (region, target, list)
         })
         .collect();
-    // Largest first, so that no long task runs alone at the end. Ids are reproducible: equal sizes
-    // have a fixed order.
+    // Largest first, so that no long task runs alone at the end. Equal sizes have a fixed order.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
     if symbolizer.has_remote() {
-        // Hottest image first: downloads take longest, and their time is limited.
+        // Hottest image first: downloads are slow and limited in time.
         let samples = samples();
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
@@ -180,7 +173,7 @@ pub(crate) fn symbolize(
     }
 }
 
-/// Returns the name of the object at a region. JIT code from a jitdump has the jitdump's path.
+/// Returns a region's object name. JIT code from a jitdump has its path.
 fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
     match region {
         CodeRegion::Jit(code) => index.runtimes.dump_path(code).map(str::to_owned),
@@ -189,7 +182,6 @@ fn own_object_name(index: &Index<'_>, region: CodeRegion) -> String {
     .unwrap_or_else(|| object_name(region, index.timeline.images()))
 }
 
-/// Language runtimes of processes with JIT code, detected from their mappings.
 struct ProcessRuntimes<'a> {
     timeline: &'a Timeline,
     known: FxHashMap<i32, Option<Runtime>>,
@@ -203,7 +195,6 @@ impl<'a> ProcessRuntimes<'a> {
         }
     }
 
-    /// Returns the runtime that generated a region's code; `None` for files.
     fn of_region(&mut self, region: CodeRegion) -> Option<Runtime> {
         let pid = match region {
             CodeRegion::Anonymous { pid, .. } => pid,
@@ -215,7 +206,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// Returns the runtime that a process has mapped at the end; `None` if it has none or several.
+/// Returns the runtime that a process has mapped at the end; `None` for none or several.
 fn mapped_runtime(timeline: &Timeline, pid: i32) -> Option<Runtime> {
     let space = timeline.space(Pid(pid), Time::MAX)?;
     let mappings = timeline.view(space, Time::MAX).mappings();
@@ -262,7 +253,6 @@ fn resolve(
 #[derive(Debug, Default)]
 pub(crate) struct SymbolsBuilder {
     options: SymbolOptions,
-    /// Object of the latest region.
     last_object: Option<(CodeRegion, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
@@ -318,7 +308,7 @@ impl SymbolsBuilder {
         }
     }
 
-    /// Adds the lookup result of a location. `made` is a name and offset that replaces the result.
+    /// Adds a location's lookup result. `made` is a name and offset that replaces it.
     pub(crate) fn location(
         &mut self,
         location: u32,
@@ -431,7 +421,6 @@ impl SymbolsBuilder {
         objects
     }
 
-    /// Adds the frame of a function without a name, or named only by its address.
     fn located_frame(&mut self, object: ObjectId, name: Result<Box<str>, Reason>, reason: Reason) {
         let located = name.is_ok().then_some(reason);
         let function = Function {
@@ -493,8 +482,7 @@ fn set_build_ids(objects: &mut [Object], build_ids: &[Option<BuildId>]) {
     }
 }
 
-/// Returns name and offset in a function without a file: kernel code described by KSYMBOL records,
-/// or the vsyscall page.
+/// Returns name and offset in a function without a file: in KSYMBOL records, or the vsyscall page.
 fn made_name(region: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
     if region == CodeRegion::Vsyscall {
         return vsyscall_name(region, lookup);
@@ -518,7 +506,6 @@ pub(crate) fn vsyscall_name(region: CodeRegion, lookup: u64) -> Option<(Box<str>
     Some((name.into(), offset))
 }
 
-/// Returns the position of a function in a thread's stacks, from its raw name.
 fn start_of(raw: &str) -> StackPosition {
     match raw {
         "_start"

@@ -1,7 +1,7 @@
 //! Unwinds stack dumps (`perf record --call-graph dwarf`, simpleperf), on all cores.
 //!
-//! Images are checked by build-id or inode, as for symbols. All workers share the unwind tables.
-//! Each table is compiled on first use.
+//! Images are checked by build-id or inode, as for symbols. All workers share the unwind tables,
+//! compiled on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,15 +17,14 @@ use crate::location::CodeRegion;
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 
-/// Maximum number of frames of a stack, as many as a record can hold.
+/// Maximum number of frames, as many as a record can hold.
 const MAX_FRAMES: usize = 8_000;
 
-/// Returns true if samples of this event have user registers and stack bytes.
 pub(crate) fn has_dumps(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
 }
 
-/// Unwind tables by image, shared by all workers.
+/// Shared by all workers.
 pub(crate) struct Unwinding<'a> {
     arch: Arch,
     images: &'a [Image],
@@ -36,7 +35,7 @@ pub(crate) struct Unwinding<'a> {
 }
 
 impl<'a> Unwinding<'a> {
-    /// Returns `None` if no event has stack dumps, or the architecture is unsupported.
+    /// Returns `None` without stack dumps, or for an unsupported architecture.
     pub(crate) fn new(index: &'a Index<'a>, symbolizer: &'a Symbolizer) -> Option<Self> {
         let events = index.data.events().list();
         if !events.iter().any(|event| has_dumps(&event.attr)) {
@@ -89,14 +88,14 @@ impl<'a> Unwinding<'a> {
     }
 }
 
-/// Compiles an unwind table. It lives until the end, so its memory is never released to the budget.
+/// Compiles an unwind table. It lives until the end, so its memory is never released.
 fn parse(image: &[u8], memory: &MemoryBudget) -> Option<UnwindTable> {
     let table = UnwindTable::parse(image).ok()?;
     memory.take(table.memory() as u64)?.keep();
     Some(table)
 }
 
-/// Unwinder of one worker, with its rule cache and scratch buffers.
+/// Unwinder of one worker.
 pub(crate) struct Stacks {
     unwinder: Unwinder,
     frames: Vec<Frame>,
@@ -114,8 +113,8 @@ impl Stacks {
         }
     }
 
-    /// Returns a sample's callchain, leaf first, with markers. Returns `None` without a stack dump,
-    /// and for 32-bit processes of ARM. `map` must be the mappings of `state`.
+    /// Returns a sample's callchain, leaf first, with markers. `None` without a stack dump, and for
+    /// 32-bit ARM. `map` must be the mappings of `state`.
     pub(crate) fn unwind(
         &mut self,
         shared: &Unwinding<'_>,
@@ -153,7 +152,6 @@ impl Stacks {
     }
 }
 
-/// Unwind tables of a process's mappings at a time.
 struct Code<'a> {
     shared: &'a Unwinding<'a>,
     map: MapView<'a>,

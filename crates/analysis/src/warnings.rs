@@ -10,8 +10,8 @@ use crate::comms::unknown_comms;
 use crate::sample_pass::results::SampleFaults;
 use crate::sideband_pass::Index;
 
-/// Returns warnings, as sentences, about all data that the output omits or changes. All commands
-/// that read recordings print them. Complete only after symbolization.
+/// Returns warnings, as sentences, about all data that the output omits or changes. Complete only
+/// after symbolization.
 pub(crate) fn warnings(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -83,7 +83,7 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a warning for the counts of `perf stat record`, which are no samples.
+/// Returns a warning for `perf stat record`, whose counts are no samples.
 fn counts_only(data: &PerfData) -> Option<String> {
     let is_of_stat = data.features().has(Feature::STAT);
     is_of_stat.then(|| {
@@ -94,9 +94,8 @@ fn counts_only(data: &PerfData) -> Option<String> {
     })
 }
 
-/// Returns a warning if the header has sections unknown to perf, simpleperf and rprof.
+/// Returns a warning about header sections unknown to perf, simpleperf and rprof.
 fn unknown_sections(data: &PerfData) -> Option<String> {
-    /// Maximum number of section numbers listed.
     const LIMIT: usize = 4;
     let unknown = || {
         let sections = data.features().iter().map(|(feature, _)| feature);

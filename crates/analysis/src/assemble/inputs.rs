@@ -1,4 +1,4 @@
-//! [`AssembleInputs`]: what all workers share to map locations to functions.
+//! [`AssembleInputs`]: maps locations to functions, for all workers.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,10 @@ use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
-/// Inputs shared by all workers.
 pub(super) struct AssembleInputs<'a> {
     pub(super) symbols: &'a Symbols,
-    /// By location id, true for kernel code.
+    /// True for kernel code, by location id.
     pub(super) is_kernel: Vec<bool>,
-    /// Roots by their code.
     pub(super) root_code: RootCode<'a>,
     pub(super) has_callchains: bool,
     pub(super) filter: StackFilter<'a>,
@@ -25,7 +23,6 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) waits: Option<usize>,
     pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
-    /// True if single samples are wanted.
     pub(super) one_by_one: bool,
     pub(super) events: usize,
 }
@@ -33,7 +30,6 @@ pub(super) struct AssembleInputs<'a> {
 /// Meaning of frame ids.
 #[derive(Clone, Copy)]
 pub(super) enum FrameIds {
-    /// Functions.
     Functions,
     /// Function ids, with one bit for inlined calls.
     Inlined,

@@ -1,14 +1,5 @@
 //! Assembles the profile: maps stacks of locations to stacks of functions, and adds up samples and
 //! quality.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `wakers` | frames for wakers |
-//! | `inputs` | symbols, roots and filters that all workers share |
-//! | `worker_stacks` | stacks of one worker, each mapped on its own thread |
-//! | `roots` | complete and truncated stacks |
-//! | `root_code` | root detection from code, if names are inconclusive |
-//! | `one_by_one` | single samples, as columns or streams |
 
 mod inputs;
 mod one_by_one;
@@ -135,7 +126,7 @@ pub(crate) fn assemble(
     builder.finish_with_quality(quality)
 }
 
-/// Maps the stacks of each worker, on a thread each. The result has the order of `parts`.
+/// Maps each worker's stacks on a thread. Keeps the order of `parts`.
 fn shares(parts: &[WorkerResult], known: &AssembleInputs<'_>) -> Vec<WorkerStacks> {
     let shares = rprof_parallel::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
@@ -188,7 +179,7 @@ fn quality(
     quality
 }
 
-/// Returns the number of samples of all events, without those that only name requests.
+/// Returns the number of samples of all events, except those that only name requests.
 fn recorded(index: &Index<'_>) -> u64 {
     (index.data.events().list().iter().zip(&index.events))
         .filter(|(event, _)| event.name != request_context::EVENT)
@@ -214,7 +205,7 @@ fn events(index: &Index<'_>, shares: &[WorkerStacks], options: &Options) -> Vec<
     events
 }
 
-/// Aggregated stacks of all workers, in the ids of the profile.
+/// Aggregated stacks of all workers, in the profile's ids.
 struct Merged<'a> {
     builder: ProfileBuilder,
     threads: Threads<'a>,
@@ -222,10 +213,8 @@ struct Merged<'a> {
     tables: Option<SymbolTables>,
     groups: Values<SampleGroup>,
     entries: Vec<AggregatedStack>,
-    /// Index of each entry.
     by_key: FxHashMap<GroupKey, usize>,
     of_workers: Entries,
-    /// Entries of waits for a CPU after a wakeup.
     awake: FxHashSet<u32>,
 }
 
@@ -235,7 +224,7 @@ impl Merged<'_> {
         self.by_key.reserve(entries);
     }
 
-    /// Adds the stacks of a worker, whose keys count its own `contexts` and frame lists.
+    /// Adds a worker's stacks, with its own `contexts` and frame lists.
     fn add(&mut self, share: WorkerStacks, contexts: &SampleGroups) {
         let lists = self.take_lists(share.lists);
         let own = contexts.all().iter();
@@ -257,8 +246,8 @@ impl Merged<'_> {
         }));
     }
 
-    /// Returns the profile's ids of a worker's frame lists. The first worker's lists are taken as
-    /// they are.
+    /// Returns the profile's ids of a worker's frame lists. The first worker's lists keep their
+    /// ids.
     fn take_lists(&mut self, lists: Lists<u32>) -> Vec<FrameListId> {
         let all = 0..lists.len() as u32;
         match self.tables.take() {
@@ -272,7 +261,6 @@ impl Merged<'_> {
         }
     }
 
-    /// Returns the index of an entry, which is added if it is new.
     fn entry(&mut self, key: GroupKey) -> usize {
         *self.by_key.entry(key).or_insert_with(|| {
             let group = *self.groups.get(key.context);
@@ -291,7 +279,6 @@ impl Merged<'_> {
         })
     }
 
-    /// Returns the builder with tables, single samples and entries.
     fn finish(
         mut self,
         rows: Vec<Vec<BlockRows>>,
@@ -308,8 +295,8 @@ impl Merged<'_> {
     }
 }
 
-/// Converts times of the recording's clock to nanoseconds since 1970, if the recording has a
-/// reference time of both clocks.
+/// Converts times of the recording's clock to nanoseconds since 1970. `None` without a reference
+/// time of both clocks.
 fn wall_time(index: &Index<'_>, (first, last): (u64, u64)) -> Option<(u64, u64)> {
     let clocks = index.data.features().clock_data()?;
     Some((clocks.wall_time(first)?, clocks.wall_time(last)?))
@@ -352,7 +339,6 @@ struct Threads<'a> {
 impl Threads<'_> {
     fn id(&mut self, builder: &mut ProfileBuilder, group: SampleGroup) -> ThreadId {
         let timeline = &self.index.timeline;
-        // Named threads are grouped by name, unless `by_thread` is set.
         let (pid, tid) = match (self.by_thread, group.comm) {
             (true, _) => (group.pid, group.tid),
             (false, Some(_)) => (0, 0),
@@ -383,8 +369,7 @@ impl Threads<'_> {
     }
 }
 
-/// Returns by function the number of samples that contain it. A sample counts once for each of its
-/// frames there.
+/// Returns by function the number of samples that contain it, once for each frame.
 fn samples_by_function(shares: &[WorkerStacks], symbols: &Symbols) -> Vec<u64> {
     let mut of_function = vec![0u64; symbols.functions.len()];
     for share in shares {

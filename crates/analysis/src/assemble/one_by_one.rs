@@ -1,4 +1,4 @@
-//! Single samples: compact rows of all workers, as columns or streams of the profile.
+//! Single samples: compact rows of all workers, as columns or streams.
 
 use rprof_profile::{
     AggregatedStack, ProfileBuilder, Sample, SampleColumns, SampleStreams, StreamedSample,
@@ -9,18 +9,18 @@ use rustc_hash::FxHashSet;
 use crate::options::Options;
 use crate::sample_pass::compact_rows::{BlockRows, RowsInTime};
 
-/// Index of the profile's entry, by worker and by the worker's key number.
+/// Index of the profile's entry, by worker and key number.
 #[derive(Debug, Default)]
 pub(super) struct Entries(Vec<Vec<Option<u32>>>);
 
 impl Entries {
-    /// Adds the entries of the next worker's keys, in key order; `None` for rejected samples.
+    /// Adds the entries of the next worker's keys; `None` for rejected samples.
     pub(super) fn add(&mut self, entries: impl Iterator<Item = Option<u32>>) {
         self.0.push(entries.collect());
     }
 
-    /// Passes the samples of all workers to the builder, as the options require. `awake` holds the
-    /// entries of waits for a CPU after a wakeup.
+    /// Passes all samples to the builder. `awake` holds the entries of waits for a CPU after a
+    /// wakeup.
     pub(super) fn keep_samples(
         &self,
         rows: Vec<Vec<BlockRows>>,
@@ -70,7 +70,7 @@ impl Entries {
 }
 
 /// Ends each blocked wait at its wakeup. Both parts of a wait (blocked, and waiting for a CPU) are
-/// recorded at its end. Keeps the rows in time order.
+/// recorded at its end. Keeps the time order.
 fn end_with_wakeup(
     rows: &mut [StreamedSample],
     entries: &[AggregatedStack],

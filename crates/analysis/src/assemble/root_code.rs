@@ -1,4 +1,4 @@
-//! Detects roots from code, if the names of outermost frames are inconclusive. It checks call frame
+//! Detects roots from code, if the names of outermost frames are inconclusive: by call frame
 //! information, the entry point, and the instructions after a call. Only for stacks that the kernel
 //! recorded by frame pointers.
 
@@ -12,7 +12,7 @@ use crate::image_lookup::ImageLookup;
 use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 
-/// Results by location, each computed on first use.
+/// Results by location, computed on first use.
 pub(super) struct RootCode<'a> {
     index: &'a Index<'a>,
     symbolizer: &'a Symbolizer,
@@ -58,7 +58,6 @@ impl<'a> RootCode<'a> {
         }
     }
 
-    /// Returns true if the code at a location shows that its frame is outermost.
     pub(super) fn is_root(&self, location: u32) -> bool {
         let at = location as usize;
         let answer = self.answers.get(at).zip(self.locations.get(at));

@@ -7,8 +7,7 @@ use rprof_profile::{Function, StackEnds, StackPosition};
 use crate::assemble::inputs::AssembleInputs;
 use crate::stack_end::StackEnd;
 
-/// Adds a group's stacks to the tally of complete and truncated ones. `from_root` iterates over
-/// their locations, root first.
+/// Adds a group's stacks to the tally. `from_root` iterates over their locations, root first.
 pub(super) fn tally(
     stacks: &mut StackEnds,
     from_root: impl Iterator<Item = u32>,
@@ -36,7 +35,6 @@ pub(super) fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
-    // Kinds of memory stand outside the program's own frames.
     let is_memory = |location: &u32| {
         let object = function(*location).object;
         &*known.symbols.objects[object.0 as usize].name == MEMORY_OBJECT
@@ -58,7 +56,7 @@ pub(super) fn tally(
 }
 
 /// Returns true if names show that a stack reaches its root. `outermost` is the outermost function,
-/// with true for kernel code. `next` returns the function that it called.
+/// with true for kernel code. `next` returns its callee.
 pub(crate) fn reaches_root<'a>(
     outermost: Option<(bool, &Function)>,
     next: impl FnOnce() -> Option<&'a Function>,
@@ -68,7 +66,7 @@ pub(crate) fn reaches_root<'a>(
         // A kernel thread, or an unrecorded user part.
         Some((true, _)) => true,
         Some((false, function)) if function.position == StackPosition::Root => true,
-        // The start code of a stripped C library has no name, but only it calls an entry.
+        // A stripped C library's start code has no name, but only it calls an entry.
         Some((false, function)) => {
             let is_entry = |next: &Function| next.position == StackPosition::Entry;
             function.name.is_err() && next().is_some_and(is_entry)

@@ -12,11 +12,9 @@ use rprof_profile::{Function, FunctionId, StackPosition};
 use crate::groups::{SampleGroup, WokenBy};
 use crate::symbolize::Symbols;
 
-/// Functions that represent wakers.
 #[derive(Debug, Default)]
 pub(super) struct WakerFrames {
     functions: FxHashMap<WokenBy, FunctionId>,
-    /// The functions by ascending id.
     pub(super) in_order: Vec<FunctionId>,
 }
 

@@ -11,12 +11,11 @@ use crate::groups::{SampleGroup, Weights, WokenBy};
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
 
-/// Aggregate key after symbolization.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GroupKey {
     /// Id of the group without its stack: see `SampleGroups`.
     pub(super) context: u32,
-    /// Ids of frame lists: the callers, root first, and the frames at the leaf.
+    /// Ids of frame lists: callers, root first, and leaf frames.
     pub(super) outer: u32,
     pub(super) inner: u32,
 }
@@ -27,11 +26,10 @@ pub(super) struct WorkerStacks {
     pub(super) lists: Lists<u32>,
     pub(super) groups: FxHashMap<GroupKey, Weights>,
     pub(super) ends: StackEnds,
-    /// Totals by event index.
     pub(super) events: Vec<Weights>,
-    /// Number of samples that contain a location, by location id.
+    /// Number of samples by location id.
     pub(super) at: Vec<u64>,
-    /// Key by the worker's key number, for single samples; `None` if the filter rejects it.
+    /// Key by the worker's key number; `None` if the filter rejects it.
     pub(super) keys: Vec<Option<GroupKey>>,
 }
 
@@ -112,7 +110,7 @@ impl WorkerStacks {
         stacks
     }
 
-    /// Interns the frames of each list of callers. Returns the frame lists in that order.
+    /// Interns the frames of each caller list. Keeps their order.
     fn intern_callers(&mut self, part: &WorkerResult, inputs: &AssembleInputs<'_>) -> Vec<u32> {
         let callers = part.resolved.stacks.callers();
         let mut list = Vec::new();
@@ -127,7 +125,7 @@ impl WorkerStacks {
     }
 }
 
-/// Returns for each list of callers if it contains a focused function; nothing without a focus.
+/// Returns, by caller list, whether it contains a focused function; empty without a focus.
 fn focused_callers(part: &WorkerResult, inputs: &AssembleInputs<'_>) -> Vec<bool> {
     if !inputs.filter.has_focus() {
         return Vec::new();
@@ -139,7 +137,6 @@ fn focused_callers(part: &WorkerResult, inputs: &AssembleInputs<'_>) -> Vec<bool
         .collect()
 }
 
-/// A stack with global location ids.
 struct LocatedStack<'a> {
     leaf: Option<u32>,
     /// Worker-local location ids, innermost first.
@@ -158,7 +155,7 @@ impl LocatedStack<'_> {
     }
 
     /// Returns true if the filter accepts the stack, or the reason or waker of its wait.
-    /// `callers_focused`: the callers contain a focused function, or there is no focus.
+    /// `callers_focused` is also true without a focus.
     fn is_wanted(
         &self,
         group: &SampleGroup,
@@ -169,7 +166,7 @@ impl LocatedStack<'_> {
         let filter = &inputs.filter;
         let from_leaf = || self.leaf.into_iter().chain(self.callers());
         let reason = inputs.reason(group.event, from_leaf);
-        // A runnable thread waited for a CPU: its stack does not tell the reason.
+        // A runnable thread waited for a CPU: its stack does not show the reason.
         let reason = reason.as_deref().map(|reason| match (group.woken, waker) {
             (WokenBy::Awake, Some((_, name))) => name,
             _ => reason,
@@ -190,7 +187,6 @@ struct LeafLists {
     of_leaf: Vec<Option<u32>>,
     /// By worker-local location id and the waker's frame.
     with_waker: FxHashMap<(Option<u32>, u32), u32>,
-    /// The list without frames.
     empty: u32,
 }
 

@@ -1,15 +1,13 @@
 //! Caller cache: location ids of callers, by address.
 //!
-//! The outer frames of a process's stacks are few functions that recur below many new leaves. A new
-//! caller list needs the location id of each caller. A hit saves the search among the mappings and
-//! the interning.
+//! The outer frames of a process's stacks are few functions that recur below many new leaves. A hit
+//! saves the search among the mappings and the interning.
 
 use std::ops::AddAssign;
 
 /// Number of slots; a power of two. 128 KiB fit into a core's own cache.
 const SLOTS: usize = 8192;
 
-/// Number of low bits of a key that hold the mode and the caller flag.
 const MODE_BITS: u32 = 4;
 
 /// Cache key beside the address: thread state, mode and caller flag.
@@ -17,8 +15,7 @@ const MODE_BITS: u32 = 4;
 pub(crate) struct CallerCacheKey(u32);
 
 impl CallerCacheKey {
-    /// Packs a thread state id, a mode below 8, and the caller flag. Returns `None` if they exceed
-    /// 32 bits.
+    /// Packs a thread state id, a mode below 8, and the caller flag. `None` if they exceed 32 bits.
     #[inline]
     pub(crate) fn new(thread_state: u32, mode: u8, caller: bool) -> Option<CallerCacheKey> {
         let fits = thread_state < u32::MAX >> MODE_BITS && mode < 8;
@@ -28,7 +25,6 @@ impl CallerCacheKey {
     }
 }
 
-/// Key of an empty slot. [`CallerCacheKey::new`] never returns it.
 const VACANT: CallerCacheKey = CallerCacheKey(u32::MAX);
 
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +40,8 @@ pub(crate) struct CallerCacheStats {
     pub(crate) lookups: u64,
     /// Misses in an empty slot.
     pub(crate) vacant: u64,
-    /// Misses in a slot with another address or key: a first lookup, or an eviction.
+    /// Misses in a slot with another address or key.
     pub(crate) occupied: u64,
-    /// Lookups without a key, because the thread state id is too large.
     pub(crate) unkeyed: u64,
 }
 
@@ -94,8 +89,7 @@ impl CallerCache {
         (mixed >> 40) as usize % SLOTS
     }
 
-    /// Returns the cached location id. Counts misses only; see
-    /// [`count_lookups`](Self::count_lookups).
+    /// Returns the cached location id. Counts misses only.
     #[inline]
     pub(crate) fn find(&mut self, address: u64, key: Option<CallerCacheKey>) -> Option<u32> {
         let Some(key) = key else {
@@ -113,7 +107,7 @@ impl CallerCache {
         None
     }
 
-    /// Adds to the number of lookups. One call counts many, so that a hit updates no counter.
+    /// Adds to the number of lookups, many at once: a hit updates no counter.
     #[inline]
     pub(crate) fn count_lookups(&mut self, lookups: usize) {
         self.stats.lookups += lookups as u64;

@@ -1,9 +1,8 @@
 //! Canonical addresses: one address for each function.
 //!
 //! Without lines and inlined calls, all addresses of a function have one symbol. As separate
-//! addresses, they would make most samples distinct stacks. Lookup, merge and symbolization would
-//! then produce equal results. So each address is replaced with its function's canonical address
-//! right after it is located.
+//! addresses, they would make most samples distinct stacks. So each located address is replaced
+//! with its function's canonical one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +19,15 @@ use crate::sideband_pass::Index;
 /// exceeds the gain.
 const ENOUGH: u64 = 20_000;
 
-/// Length in bytes of the shortest sample record with an address: header and instruction pointer.
+/// Length in bytes of the shortest sample record with an address.
 const SHORTEST_SAMPLE: u64 = 16;
 
 /// Returns false if the recording is too short for function bounds to pay off. A compressed
-/// recording may have more samples than its length allows. Its bounds are then read on first use.
+/// recording may have more samples than its length allows, so its bounds are read on first use.
 pub(crate) fn may_want_bounds(data: &PerfData) -> bool {
     data.data_len() >= ENOUGH * SHORTEST_SAMPLE
 }
 
-/// Number of locations in a batch.
 const TOGETHER: usize = 64;
 
 /// Maps the addresses of each image to canonical ones. Shared by all workers.
@@ -39,18 +37,16 @@ pub(crate) struct FunctionCanonicalizer<'a> {
     origin: ImageLookup,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<FunctionBounds>>>,
-    /// By image, true once a worker has started to open it. Meanwhile, other workers keep the
-    /// addresses.
+    /// True once a worker has started to open an image. Meanwhile, others keep the addresses.
     opening: Vec<AtomicBool>,
-    /// Function bounds of the kernel. Modules have none, because they have few addresses.
+    /// Function bounds of the kernel. Modules have too few addresses.
     kernel: OnceLock<Option<FunctionBounds>>,
 }
 
 /// Granularity of the addresses of a region.
 enum Granularity<'c> {
-    /// Each address may have its own symbol, or the bounds are still loading.
+    /// Bounds are loading, or each address may have its own symbol.
     Unknown,
-    /// All addresses have one symbol.
     One,
     /// All addresses between two bounds have one symbol.
     Several(&'c FunctionBounds),
@@ -63,7 +59,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         symbolizer: &'a Symbolizer,
     ) -> Option<FunctionCanonicalizer<'a>> {
         let samples: u64 = index.events.iter().map(|e| e.samples).sum();
-        // Remote images are fetched hottest first, which are not yet known.
+        // Remote images are fetched hottest first, which is not yet known.
         if samples < ENOUGH || symbolizer.has_remote() {
             return None;
         }
@@ -94,8 +90,8 @@ impl<'a> FunctionCanonicalizer<'a> {
         bounds.map_or(Granularity::Unknown, Granularity::Several)
     }
 
-    /// Replaces locations with canonical ones of the same functions. Each step runs for a batch of
-    /// [`TOGETHER`] locations, so that their cache misses overlap.
+    /// Replaces locations with canonical ones. Each step runs for a batch of [`TOGETHER`]
+    /// locations, so that their cache misses overlap.
     #[inline]
     pub(crate) fn canonicalize<T>(
         &self,
@@ -146,7 +142,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         }
         match self.kernel.get() {
             Some(bounds) => bounds.as_ref(),
-            // Waiting for the symbols takes longer than handling the distinct addresses.
+            // Waiting takes longer than handling the distinct addresses.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
                 .get_or_init(|| self.bounds(region, Some(&ImageSource::Kernel)))
@@ -159,7 +155,6 @@ impl<'a> FunctionCanonicalizer<'a> {
             return None;
         };
         let image = self.index.timeline.image(id)?;
-        // An embedded image is opened once, at symbolization.
         match self.index.runtimes.image(image) {
             Some(_) => None,
             None => self.bounds(region, None),
@@ -175,7 +170,6 @@ impl<'a> FunctionCanonicalizer<'a> {
             Ok(key) if kind.is_none_or(|kind| kind == key.source()) => {
                 self.symbolizer.function_bounds(&key)
             }
-            // All addresses have one reason.
             Err(_) => Some(FunctionBounds::none()),
             Ok(_) => None,
         }

@@ -1,7 +1,7 @@
 //! Code page cache: images of leaf addresses, by page.
 //!
-//! There are many leaf addresses, which rarely recur but lie in few pages. A page within one
-//! mapping belongs to one image, so a hit saves the search among the mappings.
+//! Leaf addresses rarely recur but lie in few pages. A page within one mapping belongs to one
+//! image, so a hit saves the search among the mappings.
 
 use std::ops::AddAssign;
 
@@ -20,28 +20,24 @@ const PAGE: u64 = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     start: u64,
-    /// File offset of the page.
     offset: u64,
-    /// Id of the thread state that maps the page.
     thread_state: u32,
     image: ImageId,
 }
 
-/// `Slot::start` of an empty slot. No page starts at this address.
+/// Marks an empty slot. No page starts at this address.
 const VACANT: u64 = 1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodePageCacheStats {
-    /// Lookups that returned a location.
     pub(crate) hits: u64,
-    /// Lookups outside user mode. Their pages are never stored.
+    /// Lookups outside user mode, whose pages are never stored.
     pub(crate) not_user: u64,
     /// Misses in an empty slot.
     pub(crate) vacant: u64,
-    /// Misses in a slot with another page: a first lookup, or an eviction.
+    /// Misses in a slot with another page.
     pub(crate) occupied: u64,
-    /// User-mode misses whose page was not stored: it belongs to more than one image, or may hold
-    /// JIT code.
+    /// User-mode misses whose page belongs to several images, or may hold JIT code.
     pub(crate) not_stored: u64,
 }
 
@@ -77,7 +73,7 @@ impl Default for CodePageCache {
 }
 
 impl CodePageCache {
-    /// Locates a leaf address (not a return address) in a thread state. Calls `context` on a miss.
+    /// Locates a leaf address (not a return address). Calls `context` on a miss.
     #[inline]
     pub(crate) fn locate<'c>(
         &mut self,
@@ -86,7 +82,7 @@ impl CodePageCache {
         thread_state: u32,
         context: impl FnOnce() -> Context<'c>,
     ) -> Location {
-        // An address in an image's page is in user mode, even if not recorded so.
+        // An image's page is in user mode, even if not recorded so.
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
         if let Some(location) = self.find(address, is_user, thread_state) {
             return location;
@@ -105,7 +101,6 @@ impl CodePageCache {
         &mut self.slots[(mixed >> 40) as usize % SLOTS]
     }
 
-    /// Returns the location of an address, if its page is cached, and counts the lookup.
     #[inline]
     fn find(&mut self, address: u64, is_user: bool, thread_state: u32) -> Option<Location> {
         if !is_user {

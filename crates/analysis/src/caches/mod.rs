@@ -1,12 +1,4 @@
-//! Caches of the sample pass. Each worker has its own, except for the canonical addresses, which
-//! are shared and filled once.
-//!
-//! | module | holds |
-//! |---|---|
-//! | [`callers`] | location ids of callers, by address |
-//! | [`code_pages`] | images of leaf addresses, by page |
-//! | [`thread_states`] | ids of thread states, by thread and time |
-//! | [`canonical`] | one address for each function, by image |
+//! Caches of the sample pass. Each worker has its own, except for the shared canonical addresses.
 
 pub(crate) mod callers;
 pub(crate) mod canonical;
@@ -19,7 +11,7 @@ use callers::CallerCacheStats;
 use code_pages::CodePageCacheStats;
 use thread_states::ThreadStateCacheStats;
 
-/// Counters of one worker's caches, or the sum over workers.
+/// Counters of caches: one worker's, or their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheStats {
     pub(crate) callers: CallerCacheStats,

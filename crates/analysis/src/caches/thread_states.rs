@@ -19,7 +19,7 @@ struct StateKey {
     comm: Option<u32>,
     /// See [`Runtimes::epoch`].
     jit_epoch: u64,
-    /// Process id, because locations in anonymous memory differ by process.
+    /// Locations in anonymous memory differ by process.
     pid: Pid,
     tid: Tid,
 }
@@ -44,11 +44,9 @@ pub(crate) struct ThreadStateCacheStats {
     pub(crate) hits: u64,
     /// Misses in an empty slot.
     pub(crate) vacant: u64,
-    /// Misses in a slot with another thread.
     pub(crate) other_thread: u64,
-    /// Misses outside the cached span, in which mappings and name stay constant.
+    /// Misses outside the span in which mappings and name stay constant.
     pub(crate) other_span: u64,
-    /// Misses because the process has new JIT code.
     pub(crate) other_jit_epoch: u64,
 }
 
@@ -62,7 +60,7 @@ impl AddAssign for ThreadStateCacheStats {
     }
 }
 
-/// Ids of thread states, with each thread's latest state in a direct-mapped cache.
+/// Ids of thread states. A direct-mapped cache holds each thread's latest one.
 pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
     ids: FxHashMap<StateKey, u32>,
@@ -98,8 +96,7 @@ impl ThreadStateCache {
         }
     }
 
-    /// Returns the id of a thread's state at a time, with its mappings and name. Thread 0, the idle
-    /// task, has no name.
+    /// Returns the id of a thread's state at a time. Thread 0, the idle task, has no name.
     #[inline]
     pub(crate) fn state_at(
         &mut self,
@@ -137,7 +134,6 @@ impl ThreadStateCache {
                 () => self.stats.other_jit_epoch += 1,
             }
             let mut moment = moment();
-            // Thread 0 is the idle task, whatever its process.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
             let key = StateKey {
                 user: moment.user,

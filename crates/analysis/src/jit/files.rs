@@ -1,7 +1,7 @@
-//! Perf maps and jitdumps of this machine, which the recording does not embed.
+//! Perf maps and jitdumps of this machine that the recording does not embed.
 //!
-//! A pid may have belonged to an earlier process, or belong to a later one. Perf maps that were not
-//! written between the start of the process and the end of the recording are skipped.
+//! A pid may have belonged to other processes. Perf maps not written between the process's start
+//! and the recording's end are skipped.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use rprof_jit::{JitBytes, MapFile, ProcessRoot, Refusal};
 
 use super::{Runtimes, Tables, is_interpreted};
 
-/// Times between which a process wrote its files, as far as known.
+/// Times between which a process wrote its files.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     begin: Option<SystemTime>,
@@ -20,13 +20,13 @@ struct Limits {
 /// Inaccuracy of file times, and of the time of day in recordings.
 const CLOCK_ERROR: Duration = Duration::from_secs(1);
 
-/// Maximum rate by which the kernel's default clock deviates from the time of day, as a divisor.
-/// `adjtimex` allows 500 parts per million.
+/// Maximum deviation of the kernel's default clock, as a divisor. `adjtimex` allows 500 parts per
+/// million.
 const MAX_DRIFT: u32 = 1000;
 
-/// Returns the earliest time of day of a time by the kernel's default clock (perf without `-k`).
-/// That clock stands still while the machine is suspended. `None` if the recording, last written at
-/// `recorded`, is older than the running kernel.
+/// Returns the earliest time of day of a time by the kernel's default clock (perf without `-k`),
+/// which stands still during suspension. `None` if the recording, last written at `recorded`, is
+/// older than the running kernel.
 fn recorded_since_boot(time: u64, recorded: SystemTime) -> Option<SystemTime> {
     let boot = rprof_jit::boot_time()?;
     let time = Duration::from_nanos(time);
@@ -67,8 +67,7 @@ impl Runtimes<'_> {
         }
     }
 
-    /// Returns the earliest time of day of a process's last fork or exec in the recording, if
-    /// known.
+    /// Returns the earliest time of day of a process's last fork or exec, if known.
     fn started(&self, pid: i32, recorded: Option<SystemTime>) -> Option<SystemTime> {
         let time = self.processes.started(pid)?;
         let Some(clocks) = self.clocks else {
@@ -80,8 +79,8 @@ impl Runtimes<'_> {
             .checked_sub(CLOCK_ERROR)
     }
 
-    /// Reads the first file that exists and passes the checks, and returns its path and contents.
-    /// Skips files of earlier and later processes with the same pid.
+    /// Reads the first file that passes the checks. Skips files of other processes with the same
+    /// pid.
     fn open(
         &self,
         roots: &[ProcessRoot],
@@ -122,8 +121,7 @@ impl Runtimes<'_> {
             match read {
                 Ok(None) => {}
                 Ok(Some(bytes)) => return Some((path, bytes)),
-                // If the process's own file is refused, a file of that name elsewhere belongs to
-                // another process.
+                // If the process's own file is refused, one elsewhere belongs to another process.
                 Err(refusal) => {
                     self.refused(&path, &refusal);
                     return None;

@@ -1,4 +1,4 @@
-//! [`Changes`]: records that start or stop threads, in the order of time.
+//! [`Changes`]: records that start or stop threads.
 
 use rprof_perfdata::Walk;
 use rprof_profile::waits::is_of_waits;
@@ -8,10 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::has_switches;
 use crate::sideband_pass::Index;
 
-/// Change of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Created by a thread of this process; waits for a CPU.
+    /// Created by this process; waits for a CPU.
     Born { parent_pid: i32 },
     /// It existed before the recording.
     Found,
@@ -23,7 +22,6 @@ pub(super) enum Kind {
     Ended,
 }
 
-/// Change of a thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) time: u64,
@@ -34,11 +32,10 @@ pub(super) struct Change {
 
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Sorted by time.
     pub(super) sorted: Vec<Change>,
     /// First and last time of all records with a time.
     pub(super) time: Option<(u64, u64)>,
-    /// Length of each wait for a CPU that follows a wakeup, by thread and end.
+    /// Length of each wait for a CPU after a wakeup, by thread and end.
     pub(super) awake: FxHashMap<(i32, u64), u64>,
 }
 
@@ -52,8 +49,8 @@ struct RecordedWait {
 }
 
 impl Changes {
-    /// Reads a recording. Records of context switches are exact; without them, waits tell when
-    /// threads did not run.
+    /// Reads a recording. Context switches are exact; without them, waits show when threads did not
+    /// run.
     pub(super) fn of(index: &Index<'_>) -> Changes {
         let mut reader = Reader {
             index,
@@ -224,7 +221,6 @@ impl Reader<'_> {
             .map(|(tid, (pid, first))| (*tid, *pid, *first))
             .collect();
         never.sort_unstable();
-        // Never switched: it ran all the time.
         for (tid, pid, first) in never {
             self.push(first, pid, tid, Kind::In);
         }

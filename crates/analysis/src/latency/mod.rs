@@ -1,8 +1,8 @@
 //! Latency: the wall-clock time of a program, divided among the threads that were on its way.
 //!
-//! CPU time answers how much work a program did. Latency answers how long it took. If four threads
-//! run for one second, each of them has one second of CPU time, and a quarter of a second of
-//! latency. perf 6.15 has the same weight (`perf report --latency`).
+//! CPU time answers how much work a program did, latency how long it took. If four threads run for
+//! one second, each has one second of CPU time, and a quarter of a second of latency. perf 6.15 has
+//! the same weight (`perf report --latency`).
 //!
 //! ```text
 //!   SWITCH, FORK and EXIT records --+
@@ -10,17 +10,11 @@
 //!   or waits of `--off-cpu` --------+                waits of each thread, with their latency
 //! ```
 //!
-//! A sample on a CPU weighs its period, divided by the number of threads of its group that ran.
-//! While no thread of the group runs, the time belongs to the wait that ends this standstill: the
-//! thread that runs next was on the way. So all latencies of a group add up to its wall-clock time.
+//! A sample on a CPU weighs its period, divided by the number of running threads of its group.
+//! While none runs, the time belongs to the wait that ends this standstill. So all latencies of a
+//! group add up to its wall-clock time.
 //!
-//! A group is a process with all processes that it started while it was recorded.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `changes` | reads the records that start or stop threads |
-//! | `timelines` | follows the threads, and answers for a moment or a wait |
-//! | `weights` | weights and filters the samples of a worker |
+//! A group is a process with all processes that it started while recorded.
 
 mod changes;
 mod timelines;
@@ -33,8 +27,8 @@ use rprof_records::AttrFlags;
 pub(crate) use timelines::Timelines;
 pub(crate) use weights::{LatencyOptions, LatencyWeights, Moment, Share, WaitMoment};
 
-/// Returns true if a recording tells when threads ran: if it has records of context switches
-/// (`record --latency`, `perf record --switch-events`), or waits (`record --off-cpu`).
+/// Returns true if a recording shows when threads ran: by records of context switches (`record
+/// --latency`, `perf record --switch-events`), or waits (`record --off-cpu`).
 pub fn tells_latency(data: &PerfData) -> bool {
     has_switches(data)
         || (data.events().list())

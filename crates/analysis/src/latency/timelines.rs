@@ -5,16 +5,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::changes::{Change, Changes, Kind};
 use crate::sideband_pass::Index;
 
-/// Running threads by group and time, and the waits of each thread.
 #[derive(Debug, Default)]
 pub(crate) struct Timelines {
-    /// Group of each process: a process with all processes that it started.
     groups: FxHashMap<i32, usize>,
     /// By group.
     running: Vec<Vec<Step>>,
-    /// By thread, in the order of time.
+    /// By thread, by time.
     waits: FxHashMap<i32, Vec<Wait>>,
-    /// Length of each wait for a CPU that follows a wakeup, by thread and end.
+    /// Length of each wait for a CPU after a wakeup, by thread and end.
     awake: FxHashMap<(i32, u64), u64>,
 }
 
@@ -25,14 +23,14 @@ struct Step {
     running: u32,
 }
 
-/// Time that a thread spent off the CPUs, in nanoseconds of the recording's clock.
+/// Time of a thread off the CPUs, in nanoseconds of the recording's clock.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     start: u64,
     end: u64,
     /// Total length of the thread's earlier waits.
     length_before: u64,
-    /// Start of the part that was on the way of the group; `end` if there is none.
+    /// Start of the part on the group's way; `end` if there is none.
     on_the_way_from: u64,
     /// Number of waits that share this part.
     sharing: u32,
@@ -61,8 +59,8 @@ impl Timelines {
         follower.finish(last, changes.awake)
     }
 
-    /// Returns the number of threads of the sampled thread's group that ran at a time, with the
-    /// thread itself. At least 1.
+    /// Returns the number of running threads of the thread's group, with the thread itself. At
+    /// least 1.
     pub(crate) fn parallelism(&self, pid: i32, tid: i32, time: u64) -> u32 {
         let group = self.groups.get(&pid);
         let Some(steps) = group.and_then(|group| self.running.get(*group)) else {
@@ -83,9 +81,9 @@ impl Timelines {
         until > 0 && time < waits[until - 1].end
     }
 
-    /// Returns the latency of a wait that ended at `end`, in nanoseconds. A sample may sum several
-    /// waits: its `length` covers the last waiting time of the thread before `end`. `is_awake` is
-    /// true for a wait for a CPU after a wakeup, which was recorded with the wait before it.
+    /// Returns the latency in nanoseconds of a wait that ended at `end`. A sample may sum several
+    /// waits: its `length` covers the thread's last waiting time before `end`. `is_awake` is true
+    /// for a wait for a CPU after a wakeup, which was recorded with the wait before it.
     pub(crate) fn latency_of_wait(&self, tid: i32, end: u64, length: u64, is_awake: bool) -> u64 {
         let Some(waits) = self.waits.get(&tid) else {
             return 0;
@@ -113,11 +111,10 @@ impl Timelines {
     }
 }
 
-/// Thread while the changes are followed.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     group: usize,
-    /// Start of the current wait; `None` while it runs.
+    /// `None` while it runs.
     waits_since: Option<u64>,
 }
 
@@ -147,10 +144,9 @@ impl Group {
     }
 }
 
-/// Follows threads through the changes.
 #[derive(Debug, Default)]
 struct Follower {
-    /// Ended threads, whose late records count no more.
+    /// Ended threads, whose late records do not count.
     ended: FxHashSet<i32>,
     threads: FxHashMap<i32, Thread>,
     group_of: FxHashMap<i32, usize>,
@@ -159,7 +155,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Puts each process into the group of its parent, if the recording shows its birth.
+    /// Puts each process into its parent's group, if the recording shows its birth.
     fn group_processes(&mut self, changes: &[Change]) {
         for change in changes {
             if let Kind::Born { parent_pid } = change.kind
@@ -179,8 +175,8 @@ impl Follower {
         })
     }
 
-    /// Sets the state of the threads that existed before the first change: a switch out or an end
-    /// means that the thread ran until then, a switch in that it waited.
+    /// Sets the state of threads before their first change: they ran until a switch out or an end,
+    /// and waited for a switch in.
     fn begin(&mut self, changes: &[Change], first: u64) {
         let mut seen: FxHashSet<i32> = FxHashSet::default();
         for change in changes {
@@ -214,7 +210,6 @@ impl Follower {
                 let waits_since = Some(since);
                 self.threads.insert(tid, Thread { group, waits_since });
             }
-            // A process that starts with a wait stands still from then on.
             None => self.groups[group].change(time, 0),
         }
     }
@@ -233,7 +228,6 @@ impl Follower {
         };
         let before = self.threads.insert(tid, running);
         if let Some(since) = before.and_then(|thread| thread.waits_since) {
-            // The thread that ends a standstill was on the way of its group.
             let standstill = self.groups[group].standstill;
             let from = standstill.map_or(time, |from| from.max(since));
             self.end_wait(tid, since, time, (from, 1));
@@ -331,8 +325,7 @@ impl Follower {
 mod tests {
     use super::*;
 
-    /// Process and thread of the tests' changes: `(time, tid, kind)`. Threads 1 to 9 are process 1,
-    /// thread 10 is process 10.
+    /// Takes changes `(time, tid, kind)`. Threads 1 to 9 are process 1, thread 10 is process 10.
     fn timelines(changes: &[(u64, i32, Kind)], last: u64) -> Timelines {
         let sorted: Vec<Change> = (changes.iter())
             .map(|(time, tid, kind)| Change {

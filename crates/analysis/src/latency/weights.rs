@@ -4,7 +4,7 @@ use rprof_profile::LatencyTally;
 
 use super::Timelines;
 
-/// Conditions and weights by the number of running threads, for all workers.
+/// Conditions and weights by the number of running threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LatencyOptions<'t> {
     /// `None` if neither weights nor filters need them.
@@ -15,19 +15,18 @@ pub(crate) struct LatencyOptions<'t> {
     pub(crate) parallelism: &'t [u32],
 }
 
-/// Sample, as far as its latency depends on it.
+/// Part of a sample that decides its latency.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
     pub(crate) time: Option<u64>,
-    /// The sample is a wait.
     pub(crate) wait: Option<WaitMoment>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitMoment {
-    /// Length, in nanoseconds.
+    /// In nanoseconds.
     pub(crate) length: u64,
     /// The thread waited for a CPU after a wakeup.
     pub(crate) is_awake: bool,
@@ -38,16 +37,16 @@ pub(crate) struct WaitMoment {
 pub(crate) enum Share {
     /// The whole period.
     Whole,
-    /// The period, divided by the number of running threads.
+    /// Divided by the number of running threads.
     Divided(u32),
-    /// This many nanoseconds of a wait.
+    /// Nanoseconds of a wait.
     Wait(u64),
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWeights<'t> {
     options: LatencyOptions<'t>,
-    /// Fraction that earlier divisions left over.
+    /// Remainder of earlier divisions.
     rest: f64,
     pub(crate) tally: LatencyTally,
 }
@@ -60,13 +59,13 @@ impl<'t> LatencyWeights<'t> {
         }
     }
 
-    /// Starts a block. Results do not depend on which worker reads which block.
+    /// Starts a block. Results do not depend on the assignment of blocks to workers.
     pub(crate) fn begin_block(&mut self) {
         self.rest = 0.0;
     }
 
-    /// Returns the counting part of a sample's period. Returns `None` if the filter rejects the
-    /// sample, or if its wait was not on the way of the program.
+    /// Returns the counting part of a sample's period. `None` if the filter rejects the sample, or
+    /// if its wait was not on the program's way.
     #[inline]
     pub(crate) fn share(&self, at: Moment) -> Option<Share> {
         let LatencyOptions {
@@ -99,8 +98,8 @@ impl<'t> LatencyWeights<'t> {
         }
     }
 
-    /// Returns the weight of a sample with this period. Fractions add up over the samples of a
-    /// block, so that events with a period of 1 keep their sum.
+    /// Returns the weight of a sample. Fractions add up over a block, so that events with a period
+    /// of 1 keep their sum.
     #[inline]
     pub(crate) fn weight(&mut self, share: Share, period: u64, is_time: bool) -> u64 {
         match share {

@@ -1,4 +1,4 @@
-//! [`LiveFolding`]: stacks of live profiles without the code of interpreters.
+//! [`LiveFolding`]: folds interpreter code in live profiles.
 
 use rprof_profile::FunctionId;
 use rprof_profile::language::FoldingRules;
@@ -7,25 +7,23 @@ use rprof_profile::language::rules::Kept;
 
 use crate::symbolize::SymbolsBuilder;
 
-/// Folds stacks one by one, like [`rprof_profile::Profile::fold_languages`]. Function ids stay valid,
-/// since the readable functions join the table of all functions.
+/// Folds stacks one by one, like [`rprof_profile::Profile::fold_languages`]. Function ids stay
+/// valid.
 #[derive(Debug, Default)]
 pub(super) struct LiveFolding {
     rules: FoldingRules,
-    /// Readable function, by function.
     shown: Vec<FunctionId>,
-    /// Scratch: the current stack, and its remaining frames.
+    /// Scratch.
     stack: Vec<(FunctionId, bool)>,
     kept: Vec<Kept>,
 }
 
 impl LiveFolding {
-    /// Returns true if a function of an interpreted language has a name.
     pub(super) fn folds(&self) -> bool {
         self.rules.has_sources()
     }
 
-    /// Returns the functions of a stack of locations, leaf first. The functions are root first.
+    /// Returns the functions, root first, of a stack of locations, leaf first.
     pub(super) fn fold(
         &mut self,
         symbols: &mut SymbolsBuilder,

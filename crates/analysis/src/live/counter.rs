@@ -1,4 +1,4 @@
-//! Counts stacks of locations from live records.
+//! Counts live samples by stack.
 
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{Event, Events};
@@ -20,11 +20,9 @@ pub(super) struct CountedEvent {
     pub(super) throttled: u64,
 }
 
-/// Counts of all samples, and the current processes.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     pub(super) map: LiveMap<NamedImages>,
-    /// Processes with perf maps or jitdumps.
     jit: JitProcesses,
     pub(super) events: Vec<CountedEvent>,
     pub(super) counts: Counts,
@@ -32,7 +30,7 @@ pub(super) struct Counter {
     pub(super) skips_idle: bool,
     /// Damaged records, and records of unknown events.
     pub(super) unreadable: u64,
-    /// Scratch: stack of the current sample.
+    /// Scratch.
     stack: Vec<u32>,
 }
 
@@ -87,7 +85,6 @@ impl Counter {
 
     fn follow(&mut self, event: &ProcessEvent<'_>) {
         let has_ended = self.map.handle(event);
-        // Live processes are asked for their start.
         crate::jit::follow(&mut self.jit, 0, event);
         if let ProcessEvent::Ended { pid, .. } = event
             && has_ended
@@ -146,7 +143,6 @@ impl Counter {
         Some(())
     }
 
-    /// Returns the location id of an address in a process's current mappings.
     fn location(&mut self, pid: i32, address: u64, mode: CpuMode, caller: bool) -> u32 {
         let lookup = address.wrapping_sub(u64::from(caller));
         let (region, lookup) = match mode {

@@ -8,12 +8,11 @@ use rustc_hash::FxHashMap;
 use crate::location::Location;
 use crate::stack_end::StackEnd;
 
-/// Limits on memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Maximum number of distinct stacks, by event and thread name.
     pub(super) groups: usize,
-    /// Maximum number of locations in all distinct stacks together.
+    /// Maximum number of locations in all distinct stacks.
     pub(super) frames: usize,
     pub(super) locations: usize,
     pub(super) names: usize,
@@ -30,14 +29,11 @@ impl Default for Bounds {
     }
 }
 
-/// Key of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     pub(super) event: u32,
-    /// Id of the thread name.
     pub(super) name: u32,
     pub(super) stack: u32,
-    /// End of the stack: its root, or the cause of a truncation.
     pub(super) end: StackEnd,
 }
 
@@ -57,7 +53,6 @@ impl Count {
 /// Times of the first and the last sample.
 pub(super) type TimeRange = Option<(u64, u64)>;
 
-/// Counts by group within a time range.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// By group id, ascending.
@@ -89,9 +84,7 @@ pub(super) struct Counts {
     interval: u64,
     /// Samples of stacks dropped for lack of memory.
     pub(super) forgotten: u64,
-    /// Version of the ids of groups and stacks.
     pub(super) numbering: u64,
-    /// Version of the ids of locations and names.
     pub(super) generation: u64,
 }
 
@@ -120,7 +113,7 @@ impl Counts {
         }
     }
 
-    /// Makes room for one sample. This may invalidate earlier ids.
+    /// Makes room for one sample. May invalidate earlier ids.
     pub(super) fn make_room(&mut self) {
         let Bounds {
             groups,
@@ -152,7 +145,7 @@ impl Counts {
         }
     }
 
-    /// Starts an interval, and keeps the last `most` of them.
+    /// Starts an interval, and keeps the last `most`.
     pub(super) fn next_interval(&mut self, most: usize) {
         self.interval += 1;
         self.intervals.push_back(Interval::default());

@@ -9,22 +9,19 @@ use rustc_hash::FxHashMap;
 
 use crate::jit::frames;
 
-/// Maximum bytes of one file, which is read again as it grows, and of all cached files.
+/// Maximum bytes of one file, and of all cached files.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Process whose files may describe JIT code: the process itself or an ancestor.
+/// Process whose files may describe JIT code: itself or an ancestor.
 #[derive(Clone, Debug)]
 pub(super) struct JitOwner {
     pub(super) pid: i32,
-    /// Jitdumps mapped by the process.
     pub(super) jitdumps: Vec<PathBuf>,
 }
 
-/// Cached perf maps and jitdumps of processes.
 #[derive(Debug, Default)]
 pub(super) struct JitFiles {
     processes: FxHashMap<i32, Process>,
-    /// Total bytes of the cached files.
     kept: u64,
 }
 
@@ -77,7 +74,6 @@ impl<T> ReadFile<T> {
 }
 
 impl Process {
-    /// Reads new content of the files. Returns the bytes read.
     fn refresh(&mut self, jitdumps: &[PathBuf]) -> u64 {
         for path in jitdumps {
             self.files.add_jitdump(path.as_os_str().as_bytes());
@@ -96,7 +92,6 @@ impl Process {
         self.map.was_there || self.dumps.iter().any(|dump| dump.was_there)
     }
 
-    /// Returns the name of the latest function at an address.
     fn find(&self, avma: u64) -> Option<rprof_symbols::Frames> {
         let dumps = self.dumps.iter().filter_map(|dump| dump.contents.as_ref());
         let in_dumps = dumps.rev().find_map(|dump| {
@@ -112,8 +107,8 @@ impl Process {
 }
 
 impl JitFiles {
-    /// Looks up addresses of a process. `owners` are the process and its ancestors, in this order.
-    /// The second value is true if files exist, so that unnamed addresses may get names later.
+    /// Looks up addresses of a process. `owners` are the process and its ancestors. The second
+    /// value is true if files exist, so that unnamed addresses may get names later.
     pub(super) fn resolve(&mut self, owners: &[JitOwner], avmas: &[u64]) -> (Vec<Lookup>, bool) {
         if self.kept > MAX_BYTES {
             self.processes.clear();

@@ -30,18 +30,18 @@ use namer::{BatchSource, Namer, Progress};
 /// Analysis of live records, with profiles at any time and without a file. Clones share all data.
 ///
 /// The [writer](Self::writer) takes records of this machine's processes, in time order. Other
-/// functions may be called from any thread at any time. Name lookups do not block the writer.
+/// functions may be called from any thread. Name lookups do not block the writer.
 ///
 /// Samples are counted since the start, and in a window of the last
-/// [intervals](Self::next_interval). Memory is bounded. Above 200,000 distinct stacks, the least
-/// recently seen half is dropped, and [its samples are counted](LiveView::forgotten). Processes are
-/// dropped when they exit.
+/// [intervals](Self::next_interval). Above 200,000 distinct stacks, the least recently seen half is
+/// dropped, and [its samples are counted](LiveView::forgotten). Processes are dropped when they
+/// exit.
 ///
 /// Limits, compared with the [analysis](crate::analyse) of a file:
 ///
 /// - Threads are grouped by name.
-/// - JIT names come from perf maps and jitdumps of processes still running at lookup. If code
-///   moves, an address keeps its first name.
+/// - JIT names come from files of processes still running at lookup. If code moves, an address
+///   keeps its first name.
 /// - Samples that read counters of a group count only for their own event.
 /// - Branch stacks are ignored.
 /// - If the kernel defers the user part of callchains, stacks end in the kernel.
@@ -79,7 +79,7 @@ pub struct LiveAnalysis(Arc<Shared>);
 struct Shared {
     symbolizer: Symbolizer,
     names: InterpretedNames,
-    /// Runtime files. Locked during name lookups, before all other locks.
+    /// Locked during name lookups, before all other locks.
     look_up: Mutex<JitFiles>,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,
@@ -105,8 +105,8 @@ pub struct LiveMoment(Progress);
 pub struct LiveView {
     /// Profile of the span.
     pub profile: Profile,
-    /// Totals by function since the start, one for each event. Rows are in arbitrary order. Ids are
-    /// those of `profile`.
+    /// Totals by function since the start, one for each event, unsorted. Ids are those of
+    /// `profile`.
     pub since_start: Vec<TopFunctions>,
     /// Samples of stacks dropped for lack of memory. No count includes them.
     pub forgotten: u64,
@@ -134,7 +134,7 @@ impl LiveAnalysis {
     }
 
     /// Creates a writer for records of these events. `features` are the sections at the start of
-    /// the recording. They tell whether the recorder marks truncated stacks.
+    /// the recording, which show whether the recorder marks truncated stacks.
     ///
     /// Several writers' events and records are counted side by side.
     pub fn writer(&self, events: &[EventDescription], features: &FeatureSections) -> LiveWriter {
@@ -152,14 +152,13 @@ impl LiveAnalysis {
         }
     }
 
-    /// Returns the profile of all records so far. Looks up the names of new locations, which may
-    /// take a while at first.
+    /// Returns the profile of all records so far. Looks up new names, which may take a while.
     pub fn profile(&self) -> Profile {
         self.look_up();
         self.view(Span::SinceStart).profile
     }
 
-    /// Returns the profile of a span, with the names found so far. Functions without a lookup yet
+    /// Returns the profile of a span, with the names found so far. Functions before their lookup
     /// appear as one function for each object.
     pub fn view(&self, span: Span) -> LiveView {
         let mut namer = lock(&self.0.namer);
@@ -167,9 +166,9 @@ impl LiveAnalysis {
         namer.view(&progress, span)
     }
 
-    /// Returns a [`view`](Self::view) with all names, and starts another interval, like
-    /// [`next_interval`](Self::next_interval). No record comes between the two. Missing names are
-    /// looked up, which may take a while. Records that arrive meanwhile belong to the new interval.
+    /// Returns a [`view`](Self::view) with all names, and starts another interval, with no record
+    /// between the two. Name lookups may take a while. Records that arrive meanwhile belong to the
+    /// new interval.
     pub fn end_interval(&self, span: Span, most: usize) -> LiveView {
         let moment = {
             let mut namer = lock(&self.0.namer);
@@ -188,9 +187,8 @@ impl LiveAnalysis {
         LiveMoment(progress)
     }
 
-    /// Returns a [`view`](Self::view) of a snapshot, with all names. Missing names are looked up,
-    /// which may take a while. If stacks of the snapshot were dropped meanwhile, the view shows the
-    /// current counts.
+    /// Returns a [`view`](Self::view) of a snapshot, with all names, which may take a while. If its
+    /// stacks were dropped meanwhile, the view shows the current counts.
     pub fn view_of(&self, moment: &LiveMoment, span: Span) -> LiveView {
         self.look_up_copied();
         let mut namer = lock(&self.0.namer);
@@ -209,7 +207,6 @@ impl LiveAnalysis {
     }
 
     fn look_up_copied(&self) {
-        // Waits for a lookup on another thread, to include its names.
         let mut files = lock(&self.0.look_up);
         lock(&self.0.namer).try_again();
         loop {
@@ -239,14 +236,12 @@ impl LiveAnalysis {
         lock(&self.0.counter).counts.next_interval(most);
     }
 
-    /// Skips samples of idle CPUs from now on. Clock events take such samples if whole CPUs are
-    /// recorded.
+    /// Skips samples of idle CPUs from now on. Clock events take them if whole CPUs are recorded.
     pub fn skip_idle(&self) {
         lock(&self.0.counter).skips_idle = true;
     }
 
-    /// Folds the code of interpreters into the functions that it runs, in all views from now on: see
-    /// [`Profile::fold_languages`].
+    /// Folds the code of interpreters in all views from now on: see [`Profile::fold_languages`].
     pub fn fold_languages(&self) {
         let folding = &mut lock(&self.0.namer).by_language;
         folding.get_or_insert_default();
@@ -258,7 +253,7 @@ impl LiveAnalysis {
     }
 }
 
-/// Locks a mutex, even if it is poisoned: the counts are consistent after each record.
+/// Locks a mutex, even if poisoned: the counts are consistent after each record.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -268,7 +263,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct LiveWriter {
     shared: Arc<Shared>,
     events: Events,
-    /// Index of the writer's first event.
     first_event: u32,
     marks_truncation: bool,
     bytes: u64,

@@ -1,6 +1,6 @@
 //! Converts counted stacks to profiles. Looks up each location once.
 //!
-//! A lookup may take long, but blocks nothing. Until then, a location counts for the function
+//! A lookup may take long, but blocks nothing. Meanwhile, a location counts for the function
 //! [`AWAITED`] of its object.
 
 use rprof_image::ImageKey;
@@ -24,13 +24,12 @@ use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
 use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 
-/// Lookups after which JIT code without a description stays unnamed.
+/// Lookups after which JIT code stays unnamed.
 const TRIES: u8 = 2;
 
-/// Name of functions before their lookup.
 const AWAITED: &str = "[names are being read]";
 
-/// Copies of locations and stacks, as of the last profile, with their names.
+/// Copies of locations and stacks with their names.
 #[derive(Debug)]
 pub(super) struct Namer {
     lookup: ImageLookup,
@@ -38,20 +37,16 @@ pub(super) struct Namer {
     names: Vec<String>,
     locations: Vec<Location>,
     groups: Vec<Group>,
-    /// [`Counts::generation`](super::counts::Counts) of the ids.
     generation: u64,
     numbering: u64,
     symbols: SymbolsBuilder,
-    /// Locations without a lookup, by region.
     waiting: FxHashMap<CodeRegion, Vec<u32>>,
     /// Locations of JIT code to look up again, with the number of lookups so far.
     again: FxHashMap<u32, u8>,
-    /// By location: true until its lookup.
+    /// By location.
     is_awaited: Vec<bool>,
     stacks: Vec<NamedStack>,
-    /// Stacks with pending locations when last named.
     unfinished: Vec<u32>,
-    /// Folds interpreter code, if requested.
     pub(super) by_language: Option<LiveFolding>,
 }
 
@@ -59,16 +54,15 @@ pub(super) struct Namer {
 struct NamedStack {
     /// Root first.
     functions: Box<[FunctionId]>,
-    /// True if the function names show that the stack reaches its root.
     reaches_root: bool,
-    /// Locations, leaf first; empty after all lookups.
+    /// Leaf first; empty after all lookups.
     locations: Box<[u32]>,
 }
 
-/// Snapshot of the counter's data that changes with each sample.
+/// Snapshot of data that changes with each sample.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Versions of the ids: generation and numbering.
+    /// Generation and numbering.
     numbers: (u64, u64),
     events: Vec<CountedEvent>,
     window: Tally,
@@ -78,19 +72,16 @@ pub(super) struct Progress {
     forgotten: u64,
 }
 
-/// Source of a region's names.
 pub(super) enum BatchSource {
     Image(ImageKey),
-    /// Files of a process and its ancestors.
     Jit(i32),
 }
 
-/// Locations of one region, for lookup.
 pub(super) struct Batch {
     generation: u64,
     pub(super) source: BatchSource,
     locations: Vec<u32>,
-    /// Addresses of the locations, ascending.
+    /// Ascending.
     pub(super) addresses: Vec<u64>,
 }
 
@@ -114,7 +105,7 @@ impl Namer {
         }
     }
 
-    /// Copies new data of the counter. Does no other work while the counter is locked.
+    /// Copies new data while the counter is locked.
     pub(super) fn copy_new(&mut self, counter: &Counter) {
         let counts = &counter.counts;
         if self.generation != counts.generation {
@@ -159,7 +150,6 @@ impl Namer {
         }
     }
 
-    /// Returns true if the ids of a snapshot are still valid.
     pub(super) fn has_ids_of(&self, progress: &Progress) -> bool {
         progress.numbers == (self.generation, self.numbering)
     }
@@ -182,7 +172,6 @@ impl Namer {
         }
     }
 
-    /// Returns the source of a region's names, or the reason why it has none.
     fn source_of(&self, region: CodeRegion) -> Result<BatchSource, Reason> {
         match region {
             CodeRegion::Anonymous { pid, .. } => Ok(BatchSource::Jit(pid)),
@@ -190,7 +179,6 @@ impl Namer {
         }
     }
 
-    /// Schedules unnamed JIT code for another lookup.
     pub(super) fn try_again(&mut self) {
         for id in self.again.keys() {
             let region = self.locations[*id as usize].region;
@@ -198,7 +186,7 @@ impl Namer {
         }
     }
 
-    /// Returns the locations of the region with the most pending lookups.
+    /// Returns the region with the most pending lookups.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
         self.sort_new();
         let most = |(_, list): &(&CodeRegion, &Vec<u32>)| (list.len(), u32::MAX - list[0]);
@@ -258,7 +246,6 @@ impl Namer {
         }
     }
 
-    /// Names new stacks, and stacks with pending locations.
     fn name_stacks(&mut self) {
         self.sort_new();
         for id in std::mem::take(&mut self.unfinished) {
@@ -282,7 +269,6 @@ impl Namer {
         }
     }
 
-    /// Gives a location a placeholder name until its lookup.
     fn hold_place(&mut self, id: u32) {
         if self.symbols.functions_at(id).next().is_none() {
             let region = self.locations[id as usize].region;
@@ -312,7 +298,6 @@ impl Namer {
         }
     }
 
-    /// Returns the profile of a span, and the totals since the start.
     pub(super) fn view(&mut self, progress: &Progress, span: Span) -> LiveView {
         self.name_stacks();
         let tally = match span {
@@ -330,8 +315,8 @@ impl Namer {
         }
     }
 
-    /// Adds up an event by function, like [`TopFunctions::of`] for a profile. A profile of all
-    /// stacks since the start takes several times as long.
+    /// Adds up an event by function, like [`TopFunctions::of`]. Making a profile would take several
+    /// times as long.
     fn sums(&self, event: u32, tally: &Tally) -> TopFunctions {
         let mut sums = TopFunctions::default();
         let mut places: FxHashMap<FunctionId, (usize, u32)> = FxHashMap::default();

@@ -1,7 +1,7 @@
 //! Aggregation of samples by stack and group.
 //!
-//! Leaf and callers of a stack are looked up separately, because each recurs far more often than
-//! the pair. Each step runs for a batch of samples, so that their cache misses overlap.
+//! Leaf and callers of a stack are looked up separately: each recurs far more often than the pair.
+//! Each step runs for a batch, so that cache misses overlap.
 
 use rprof_processes::SpaceId;
 
@@ -19,10 +19,8 @@ use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
 use crate::sideband_pass::Index;
 
-/// Number of samples in a batch.
 pub(crate) const TOGETHER: usize = 64;
 
-/// Aggregates the samples of one worker.
 pub(crate) struct SampleAggregator<'a> {
     index: &'a Index<'a>,
     /// `None` if addresses are kept.
@@ -30,7 +28,7 @@ pub(crate) struct SampleAggregator<'a> {
     pages: CodePageCache,
     lists: CallerListIds,
     caller_cache: CallerCache,
-    /// Scratch: resolved samples of the batch.
+    /// Scratch.
     found: Vec<ResolvedSample>,
     words: Vec<u64>,
     /// Scratch: location ids of all callers of the batch.
@@ -130,7 +128,6 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Locates and interns the new caller lists of a batch.
     fn resolve_callers(&mut self, batch: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let fresh = || batch.iter().zip(0..);
         self.ids.clear();
@@ -169,7 +166,6 @@ impl<'a> SampleAggregator<'a> {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let ids = &self.ids[found.callers.0..found.callers.1];
-                // An earlier sample of the batch may have added it.
                 let id = (self.lists)
                     .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(ids));
                 found.list = Some(id);
@@ -180,13 +176,13 @@ impl<'a> SampleAggregator<'a> {
 
 #[derive(Clone, Copy)]
 struct ResolvedSample {
-    /// Location of the leaf; meaningless if `leaf` is [`NO_LEAF`].
+    /// Meaningless if `leaf` is [`NO_LEAF`].
     location: Location,
     /// Worker-local id of `location`.
     leaf: u32,
     /// Id of the caller list; `None` until it is interned.
     list: Option<u32>,
-    /// Range of the callers' location ids in `ids`, while `list` is `None`.
+    /// Range in `ids`, while `list` is `None`.
     callers: (usize, usize),
 }
 

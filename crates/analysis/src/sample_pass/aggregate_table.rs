@@ -15,7 +15,6 @@ use rprof_profile::intern::Values;
 pub(crate) struct AggregateKey {
     /// Location id of the leaf, or [`NO_LEAF`].
     pub(crate) leaf: u32,
-    /// Id of the caller list.
     pub(crate) list: u32,
     /// Id of the group without its stack: see [`SampleGroups`].
     pub(crate) context: u32,
@@ -32,16 +31,15 @@ impl AggregateKey {
     }
 }
 
-/// Aggregate key with its totals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aggregate {
     pub(crate) key: AggregateKey,
-    /// Number of the key, in order of insertion.
+    /// In order of insertion.
     pub(crate) id: u32,
     pub(crate) amount: Weights,
 }
 
-/// Aggregate keys and totals, stored inline, so that each sample costs one cache miss.
+/// Keys and totals, stored inline: each sample costs one cache miss.
 #[derive(Debug, Default)]
 pub(crate) struct AggregateTable(HashTable<Aggregate>);
 
@@ -79,16 +77,15 @@ impl AggregateTable {
 #[derive(Debug, Default)]
 pub(crate) struct SampleGroups {
     values: Values<SampleGroup>,
-    /// Event, stack end and group id of the last sample, by thread-state id.
+    /// Event, stack end and group id of the last sample, by thread state.
     last: Vec<(u32, StackEnd, u32)>,
 }
 
-/// Group id of an empty entry.
 const UNKNOWN: u32 = u32::MAX;
 
 impl SampleGroups {
-    /// Returns the group id for a thread state, event and stack end. `make` returns the group,
-    /// which must depend on these alone.
+    /// Returns the group id for a thread state, event and stack end. The group of `make` must
+    /// depend on these alone.
     #[inline]
     pub(crate) fn id(
         &mut self,
@@ -110,7 +107,7 @@ impl SampleGroups {
         }
     }
 
-    /// Returns the id of a group that depends on more than the arguments of [`id`](Self::id).
+    /// Returns the id of a group that depends on more.
     pub(crate) fn intern(&mut self, group: SampleGroup) -> u32 {
         self.values.intern(group)
     }
@@ -132,7 +129,6 @@ impl SampleGroups {
     }
 }
 
-/// Ids of caller lists, by fingerprint.
 #[derive(Default)]
 pub(crate) struct CallerListIds {
     table: HashTable<(u64, u32, u32)>,
@@ -146,7 +142,6 @@ impl CallerListIds {
         Some(found.2)
     }
 
-    /// Returns the id of a list. `make` interns a new one.
     pub(crate) fn get_or_insert_with(
         &mut self,
         fingerprint: ListFingerprint,

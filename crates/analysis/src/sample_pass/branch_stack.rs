@@ -1,5 +1,5 @@
-//! Callchains from last branch records (`--call-graph lbr`). The processor records calls that have
-//! not returned, innermost first. They replace the user part.
+//! Callchains from last branch records (`--call-graph lbr`): calls that have not returned,
+//! innermost first. They replace the user part.
 
 use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
 
@@ -7,8 +7,8 @@ pub(crate) fn has_branch_calls(attr: &Attr) -> bool {
     (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK)
 }
 
-/// Returns a sample's callchain, leaf first, with markers. Returns `None` if the event has no such
-/// records, or the sample has no user part. The recorded callchain then applies.
+/// Returns a sample's callchain, leaf first, with markers. `None` without such records, or without
+/// a user part. The recorded callchain then applies.
 ///
 /// Follows perf (`resolve_lbr_callchain_sample` in `util/machine.c`): first the kernel part as
 /// recorded, then the target of the last call, then the source of each call.

@@ -2,7 +2,7 @@
 //!
 //! A recording is only roughly in time order: ring by ring within a round. Each block's rows are
 //! sorted at once, and all blocks are merged at the end. Only overlapping blocks are open at a
-//! time, and each is dropped after its last row.
+//! time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -18,7 +18,6 @@ pub(crate) struct CompactRow {
 }
 
 impl CompactRow {
-    /// Samples without a time get 0.
     #[inline]
     pub(crate) fn new(time: Option<u64>, cpu: Option<u32>, period: u64) -> CompactRow {
         CompactRow {
@@ -41,19 +40,18 @@ impl CompactRow {
 #[derive(Debug, Default)]
 pub(crate) struct RowsOfBlock {
     rows: Vec<StreamedSample>,
-    /// Rows of queued samples. The first `counted` of them have their key.
+    /// Rows of queued samples. The first `counted` have their key.
     queued: Vec<CompactRow>,
     counted: usize,
 }
 
 impl RowsOfBlock {
-    /// Adds the row of a queued sample. [`counted`](Self::counted) adds its key later.
     #[inline]
     pub(crate) fn push_queued(&mut self, row: CompactRow) {
         self.queued.push(row);
     }
 
-    /// Adds the key number of the first queued row without one.
+    /// Adds the key of the first queued row without one.
     #[inline]
     pub(crate) fn counted(&mut self, key: u32) {
         if let Some(row) = self.queued.get(self.counted) {
@@ -70,8 +68,7 @@ impl RowsOfBlock {
         self.rows.push(row.counted(key));
     }
 
-    /// Ends the block. Returns its rows in time order, and in file order for equal times; `None` if
-    /// empty.
+    /// Ends the block. Returns its rows by time, then in file order; `None` if empty.
     pub(crate) fn finish(&mut self, block: usize) -> Option<BlockRows> {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -84,7 +81,7 @@ impl RowsOfBlock {
     }
 }
 
-/// Rows of a block in time order, each with the number of its key in the worker's table.
+/// Rows of a block by time, each with its key number.
 #[derive(Debug)]
 pub(crate) struct BlockRows {
     block: usize,
@@ -92,8 +89,8 @@ pub(crate) struct BlockRows {
     rows: SampleStream,
 }
 
-/// Iterates over the rows of all blocks in time order, each with the number of its worker. Rows of
-/// equal time are in file order.
+/// Iterates over the rows of all blocks by time, then in file order, each with the number of its
+/// worker.
 #[derive(Debug)]
 pub(crate) struct RowsInTime {
     /// Unopened blocks, the first at the end.
@@ -101,7 +98,6 @@ pub(crate) struct RowsInTime {
     open: BinaryHeap<Reverse<OpenBlock>>,
 }
 
-/// Block with its next row and the remaining rows.
 #[derive(Debug)]
 struct OpenBlock {
     row: StreamedSample,
@@ -192,7 +188,6 @@ impl Iterator for RowsInTime {
 mod tests {
     use super::*;
 
-    /// Returns a block with rows of these times. Their keys start at `key`.
     fn block(block: usize, times: &[u64], key: u32) -> BlockRows {
         let mut rows = RowsOfBlock::default();
         let row = |time: &u64| CompactRow::new(Some(*time), Some(1), *time);

@@ -1,9 +1,9 @@
 //! Fingerprints of word lists: keyed hashes of 96 bits.
 //!
-//! A million callchains may have hundreds of thousands of distinct caller lists. Comparing the
-//! lists costs cache misses at each lookup, so a hash alone identifies a list, as in git. With 96
-//! bits, a chance collision is negligible (ten million distinct lists: once in 10^15 recordings).
-//! The keys are random in each process, so a crafted recording cannot cause collisions.
+//! A million callchains may have hundreds of thousands of distinct caller lists. Comparing them
+//! costs cache misses, so a hash alone identifies a list, as in git. With 96 bits, a chance
+//! collision is negligible (ten million lists: once in 10^15 recordings). The keys are random in
+//! each process, so a crafted recording cannot cause collisions.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,13 +13,12 @@ pub(crate) struct ListFingerprint {
     pub(crate) hash_hi: u32,
 }
 
-/// Random keys of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FingerprintKeys {
     keys: [u64; 5],
 }
 
-/// Multiplies and folds both halves of the product: every bit depends on all bits of `a` and `b`.
+/// Folds both halves of the product: every bit depends on all bits of `a` and `b`.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -34,15 +33,14 @@ impl FingerprintKeys {
         }
     }
 
-    /// Returns the fingerprint of a word list. `seed` acts as another word.
+    /// Returns a list's fingerprint. `seed` acts as another word.
     #[inline]
     pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
-        // The lanes mix each pair of words with different keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
         let mut len = 0u64;
         while let Some(first) = words.next() {
-            // Separates a list of odd length from the same list with a 0 appended.
+            // Separates an odd list from the same list with a 0 appended.
             let (second, n) = match words.next() {
                 Some(word) => (word, 2),
                 None => (0, 1),

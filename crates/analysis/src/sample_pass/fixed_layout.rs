@@ -1,7 +1,7 @@
 //! Fast parser for samples of fixed layout.
 //!
 //! Most recordings have samples of fixed fields and a callchain, in this machine's byte order. The
-//! event alone then determines each field's offset, so parsing takes a few loads.
+//! event then determines each field's offset.
 
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
@@ -11,7 +11,7 @@ use rprof_profile::waits::WAITS;
 
 use crate::sample_pass::branch_stack::has_branch_calls;
 
-/// Parser for the samples of one event. Holds the fields' byte offsets.
+/// Byte offsets of one event's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedLayoutParser {
     ip: Option<usize>,
@@ -32,14 +32,12 @@ pub(crate) struct ParsedSample<'a> {
     pub(crate) cpu: Option<u32>,
     pub(crate) weight: u64,
     pub(crate) ip: u64,
-    /// Callchain, if it has an address.
     pub(crate) chain: Option<&'a [[u8; 8]]>,
     /// True if the fields fill the record.
     pub(crate) is_consistent: bool,
 }
 
-/// Returns the weight of samples without a period: the event's fixed period, or 1 for frequency
-/// sampling.
+/// Returns the weight of samples without a period: the event's fixed period, or 1.
 pub(crate) fn default_weight(event: &Event) -> u64 {
     match event.attr.flags.contains(AttrFlags::FREQ) {
         true => 1,
@@ -49,7 +47,7 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 
 impl FixedLayoutParser {
     /// Returns `None` if samples have other variable-size fields, the other byte order or deferred
-    /// callchains, are waits with a waker, or memory over time.
+    /// callchains, or are waits with a waker, or memory over time.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
@@ -88,7 +86,6 @@ impl FixedLayoutParser {
         self.chain.is_some()
     }
 
-    /// Parses a sample; `None` if it is too short.
     #[inline]
     pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<ParsedSample<'a>> {
         let fixed = body.get(..self.fixed_len)?;

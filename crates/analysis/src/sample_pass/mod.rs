@@ -30,10 +30,9 @@ use crate::unwind::Unwinding;
 use rprof_profile::{Filter, WeightUnit};
 use rprof_records::request_context;
 
-/// Conditions on samples, and data for them.
 pub(crate) type Conditions<'c> = (&'c Filter, LatencyOptions<'c>, Option<&'c RequestTimes>);
 
-/// Resolves the samples that `filter` accepts, and merges the rows of all workers.
+/// Resolves the samples that `filter` accepts, and merges all workers' rows.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -50,7 +49,7 @@ pub(crate) fn resolve(
     whole
 }
 
-/// Resolves the samples that `filter` accepts. Returns each worker's result.
+/// Returns each worker's result.
 pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,

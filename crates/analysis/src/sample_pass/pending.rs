@@ -9,20 +9,19 @@ use crate::sample_pass::fingerprint::{FingerprintKeys, ListFingerprint};
 /// Callchain of a sample, by its source.
 #[derive(Clone)]
 pub(crate) enum Chain<'c> {
-    /// Recorded, in this machine's byte order.
+    /// In this machine's byte order.
     Raw(&'c [[u8; 8]]),
-    /// Recorded, and copied: from the other byte order, from several pieces, or from deferred
-    /// parts.
+    /// Copied: from the other byte order, several pieces, or deferred parts.
     Turned(Box<[u64]>),
-    /// Produced by the unwinder or from LBR, leaf first.
+    /// From the unwinder or LBR, leaf first.
     Words(&'c [u64]),
-    /// No callchain: only the sample's address.
+    /// Only the sample's address.
     Ip(u64),
 }
 
 impl Chain<'_> {
     /// Makes a chain of a sample without callchain: its address, or nothing for a wait without a
-    /// recorded stack.
+    /// stack.
     pub(crate) fn of_address(ip: u64, is_wait: bool) -> Self {
         match is_wait && ip == 0 {
             true => Chain::Words(&[]),
@@ -31,14 +30,12 @@ impl Chain<'_> {
     }
 }
 
-/// Thread of a sample. Its mappings resolve the addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct SampledThread {
     pub(crate) space: SpaceId,
     pub(crate) time: u64,
     pub(crate) pid: i32,
-    /// Id of the thread state (mappings, name, JIT epoch): samples of one state resolve and group
-    /// alike.
+    /// Samples of one state (mappings, name, JIT epoch) resolve and group alike.
     pub(crate) state: u32,
 }
 
@@ -49,15 +46,12 @@ pub(crate) struct PendingSample<'c> {
     pub(crate) context: u32,
     pub(crate) weight: u64,
     pub(crate) leaf: Option<(u64, CpuMode)>,
-    /// Fingerprint of the caller list (the chain without its leaf).
     pub(crate) fingerprint: ListFingerprint,
-    /// Number of chain entries before the callers.
     pub(crate) skip: usize,
     pub(crate) mode: CpuMode,
 }
 
 impl<'c> Chain<'c> {
-    /// Makes a chain from a callchain in the recording's byte order.
     pub(crate) fn recorded(chain: Callchain<'c>, endian: Endian) -> Chain<'c> {
         let bytes = chain.raw().in_one_piece();
         match bytes.filter(|_| endian == Endian::NATIVE) {
@@ -68,8 +62,7 @@ impl<'c> Chain<'c> {
 }
 
 impl<'c> PendingSample<'c> {
-    /// Splits `chain` into leaf and callers, and hashes the callers. `mode` is the chain's initial
-    /// mode.
+    /// Splits `chain` into leaf and callers, and hashes the callers. `mode` is its initial mode.
     #[inline]
     pub(crate) fn new(
         chain: Chain<'c>,
@@ -120,7 +113,7 @@ impl<'c> PendingSample<'c> {
         }
     }
 
-    /// Reads only the leaf of `chain`. `mode` is the chain's initial mode.
+    /// Reads only the leaf.
     #[inline]
     pub(crate) fn of_leaf(
         chain: &Chain<'c>,

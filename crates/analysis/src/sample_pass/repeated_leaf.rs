@@ -1,8 +1,8 @@
-//! The repeated leaf of events that the kernel counts in its own code.
+//! Repeated leaf of events that the kernel counts in its own code.
 //!
-//! Up to Linux 5.10 at least, the callchain of a tracepoint in a function begins with its address
-//! twice (`__schedule;__schedule`): once from the registers that `perf_fetch_caller_regs` took,
-//! and once from the unwinding that begins there. perf shows both.
+//! Up to Linux 5.10 at least, the callchain of a tracepoint begins with its address twice
+//! (`__schedule;__schedule`): from the registers that `perf_fetch_caller_regs` took, and from the
+//! unwinding that begins there. perf shows both.
 
 use rprof_perfdata::Event;
 use rprof_profile::waits::WAITS;
@@ -14,16 +14,16 @@ use crate::sample_pass::pending::Chain;
 /// `PERF_COUNT_SW_CONTEXT_SWITCHES` and `PERF_COUNT_SW_CPU_MIGRATIONS`.
 const IN_THE_SCHEDULER: [u64; 2] = [3, 4];
 
-/// Returns true if the kernel takes the registers of the event's samples by
-/// `perf_fetch_caller_regs`. Other events are interrupts, where equal addresses are a recursion.
+/// Returns true if the event's registers come from `perf_fetch_caller_regs`. Other events are
+/// interrupts, where equal addresses are a recursion.
 pub(crate) fn may_repeat(event: &Event) -> bool {
     let attr = &event.attr;
     let is_switch = attr.kind == EventKind::SOFTWARE && IN_THE_SCHEDULER.contains(&attr.config);
     attr.kind == EventKind::TRACEPOINT || is_switch || event.name == WAITS
 }
 
-/// Drops the first of two equal kernel addresses at the leaf. Returns the mode at the start of the
-/// remaining chain.
+/// Drops the first of two equal kernel addresses at the leaf. Returns the mode of the remaining
+/// chain.
 pub(crate) fn without_repeated(chain: Chain<'_>, mode: CpuMode) -> (Chain<'_>, CpuMode) {
     let word = |word: &[u8; 8]| u64::from_ne_bytes(*word);
     let repeated = |found: Option<(u64, CpuMode, usize)>, at: &dyn Fn(usize) -> Option<u64>| {

@@ -1,4 +1,4 @@
-//! Results of pass two by worker, and the mapping of worker-local location ids to global ones.
+//! Results of pass two by worker, with global location ids.
 
 use rprof_profile::LatencyTally;
 
@@ -8,10 +8,8 @@ use crate::sample_pass::aggregate_table::{Aggregate, AggregateTable, SampleGroup
 use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::stacks::{Locations, StackTable};
 
-/// Counts of faulty samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SampleFaults {
-    /// Dropped samples that could not be parsed.
     pub(crate) unreadable: u64,
     /// Samples whose fields contradict their size ([`Sample::is_consistent`]). They are counted.
     ///
@@ -40,30 +38,26 @@ impl std::iter::Sum for SampleFaults {
 pub(crate) struct WorkerOutput {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
-    /// Sample groups without their stacks.
     pub(crate) contexts: SampleGroups,
-    /// Totals by key; empty after [`merge`](Self::merge).
+    /// Empty after [`merge`](Self::merge).
     pub(crate) counts: AggregateTable,
     pub(crate) faults: SampleFaults,
-    /// Time range of the accepted samples in nanoseconds.
+    /// Time range in nanoseconds.
     pub(crate) time: Option<(u64, u64)>,
     pub(crate) has_callchains: bool,
-    /// Sums of periods and of latencies; 0 unless weights are latencies.
     pub(crate) latency: LatencyTally,
-    /// Whole rows, for [`SampleRows::Whole`](crate::options::SampleRows::Whole).
     pub(crate) rows: Vec<SampleRow>,
-    /// Compact rows, for [`SampleRows::Compact`](crate::options::SampleRows::Compact).
     pub(crate) compact_rows: Vec<BlockRows>,
     pub(crate) caches: CacheStats,
 }
 
 impl WorkerOutput {
-    /// Returns the number of samples accepted by origin, before filters on stacks.
+    /// Returns the number of samples before filters on stacks.
     pub(crate) fn samples(&self) -> u64 {
         self.counts.iter().map(|one| one.amount.samples).sum()
     }
 
-    /// Returns, by location id, the number of rows with the location in their stack.
+    /// Returns, by location id, the number of rows with it in their stack.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for row in &self.rows {
@@ -99,7 +93,7 @@ impl WorkerOutput {
 
 #[derive(Debug)]
 pub(crate) struct WorkerResult {
-    /// Result. Its locations have moved to [`WorkerResults`].
+    /// Its locations have moved to [`WorkerResults`].
     pub(crate) resolved: WorkerOutput,
     /// Global location id by worker-local id.
     pub(crate) locations: Vec<u32>,
@@ -134,7 +128,7 @@ impl WorkerResults {
         all
     }
 
-    /// Returns, by global location id, the number of samples with it in their stack.
+    /// Returns, by global location id, the number of samples with it.
     pub(crate) fn samples_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {

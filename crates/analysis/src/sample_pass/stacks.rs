@@ -1,8 +1,7 @@
 //! Interned locations and stacks.
 //!
-//! Most new stacks differ from earlier ones only in the leaf: another instruction of the same
-//! function, with the same callers. A stack is therefore a leaf and the id of a caller list. Its
-//! time and memory do not depend on its depth, unless its callers are new.
+//! Most new stacks differ from earlier ones only in the leaf. A stack is therefore a leaf and the
+//! id of a caller list. Its time and memory do not depend on its depth, unless its callers are new.
 
 use std::hash::BuildHasher;
 use std::num::NonZero;
@@ -17,12 +16,11 @@ use rprof_profile::intern::{Lists, Values};
 pub(crate) struct Locations {
     values: Vec<Location>,
     regions: Values<CodeRegion>,
-    /// Region ids of images, by image.
     by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
 }
 
-/// Location in 16 bytes, stored inline in the hash table.
+/// Stored inline in the hash table.
 #[derive(Clone, Copy, Debug)]
 struct LocationKey {
     lookup: u64,
@@ -98,14 +96,12 @@ pub(crate) struct StackTable {
     table: HashTable<(Stack, u32)>,
 }
 
-/// Leaf location id and caller list id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     leaf: u32,
     pub(crate) callers: u32,
 }
 
-/// Leaf of a stack without frames.
 pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 impl Stack {
@@ -135,7 +131,6 @@ impl StackTable {
         &self.callers
     }
 
-    /// Interns a caller list, innermost first.
     pub(crate) fn intern_callers(&mut self, callers: &[u32]) -> u32 {
         self.callers.intern(callers).0
     }
@@ -155,8 +150,8 @@ impl StackTable {
         id
     }
 
-    /// Interns the stacks of another table. Returns the new id of each, by its old id. `locations`
-    /// maps the other table's location ids to this table's.
+    /// Interns the stacks of another table. Returns new ids by old id. `locations` maps the other
+    /// table's location ids.
     pub(crate) fn merge(&mut self, other: &StackTable, locations: &[u32]) -> Vec<u32> {
         let mut list = Vec::new();
         let callers: Vec<u32> = (0..other.callers.len() as u32)

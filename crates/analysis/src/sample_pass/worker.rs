@@ -1,4 +1,4 @@
-//! Worker of pass two: reads and aggregates the samples of its blocks.
+//! Worker of pass two.
 
 use rprof_perfdata::{Block, Event};
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
@@ -32,18 +32,17 @@ use rprof_profile::waits::WAITS;
 pub(crate) struct Shared<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) filter: &'a Filter,
-    /// `wanted[e]`: the filter accepts event e.
+    /// The filter accepts event e: `wanted[e]`.
     pub(crate) wanted: &'a [bool],
     pub(crate) latency: LatencyOptions<'a>,
     pub(crate) requests: Option<&'a RequestTimes>,
-    /// `is_time[e]`: weights of event e are nanoseconds.
+    /// Weights of event e are nanoseconds: `is_time[e]`.
     pub(crate) is_time: &'a [bool],
-    /// Fast parser by event index, if the layout is fixed and only stacks are needed.
+    /// Fast parser by event, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
-    /// `may_repeat_leaf[e]`: chains of event e may begin with one address twice.
+    /// Chains of event e may begin with one address twice.
     pub(crate) may_repeat_leaf: &'a [bool],
     pub(crate) pass: PassOptions,
-    /// Unwind tables for stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// True if the recorder marks truncated stacks, as rprof does.
     pub(crate) marks_truncation: bool,
@@ -52,13 +51,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) fingerprint_keys: FingerprintKeys,
 }
 
-/// Worker with its caches and its result.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
     thread_states: ThreadStateCache,
     aggregator: SampleAggregator<'a>,
-    /// Rows of the current block.
     rows: RowsOfBlock,
     latency: LatencyWeights<'a>,
     out: WorkerOutput,
@@ -71,18 +68,15 @@ struct SampleContext {
     misc: Misc,
     end: StackEnd,
     time: u64,
-    /// Id of the thread state (mappings, name, JIT epoch): samples of one state resolve and group
-    /// alike.
     thread_state: u32,
     woken: WokenBy,
     request: u32,
 }
 
-/// A sample that the filter accepts.
 struct Accepted<'s, 'b> {
     sample: &'s Sample<'b>,
     context: SampleContext,
-    /// Time of the snapshot for memory over time, otherwise of the sample.
+    /// Time of the snapshot for memory over time.
     shown_time: Option<u64>,
     period: u64,
     share: Share,
@@ -90,13 +84,11 @@ struct Accepted<'s, 'b> {
 }
 
 impl Accepted<'_, '_> {
-    /// Returns the sample's address as its callchain.
     fn leaf_alone(&self) -> Chain<'static> {
         Chain::of_address(self.sample.ip().unwrap_or(0), self.is_wait)
     }
 }
 
-/// Returns the waker of a wait, by name.
 fn woken_by(end: WaitEnd, timeline: &Timeline, time: u64) -> WokenBy {
     match end {
         WaitEnd::Unknown => WokenBy::Unknown,
@@ -160,7 +152,6 @@ impl<'a> Worker<'a> {
         self.out.compact_rows.extend(rows);
     }
 
-    /// Aggregates queued samples.
     #[inline]
     fn count(&mut self, pending: &[PendingSample<'_>]) {
         match self.shared.pass.rows {
@@ -314,8 +305,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Aggregates the `members` of a group read, or the one event of a sample, with a stack that is
-    /// unwound from the sample's dump or taken from its branches, else recorded.
+    /// Aggregates the `members` of a group read, or the one event of a sample. Its stack is unwound
+    /// from the dump, taken from its branches, or recorded.
     fn count_members<'m>(
         &mut self,
         mut accepted: Accepted<'_, '_>,
@@ -327,7 +318,6 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         let sample = accepted.sample;
         let has_chain = recorded.is_some();
-        // Moved out of `self`, because the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
             (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
@@ -454,9 +444,8 @@ impl<'a> Worker<'a> {
         self.latency.weight(share, period, is_time)
     }
 
-    /// Extends the result's time range by a sample that began `length` before `time`. The start of
-    /// a wait is limited to the recording's start and the filter's, since its weight may exceed its
-    /// own length.
+    /// Extends the time range by a sample that began `length` before `time`. The start of a wait is
+    /// limited to the recording's and the filter's, since its weight may exceed its length.
     #[inline]
     fn at_time(&mut self, time: Option<u64>, length: u64) {
         if let Some(time) = time {
@@ -492,8 +481,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the recorded callchain, if it has an address, joined with its deferred user part.
-    /// The second value tells how it ends.
+    /// Returns the recorded callchain with its deferred user part, if it has an address. The second
+    /// value tells how it ends.
     fn recorded<'b>(
         &self,
         sample: &Sample<'b>,
@@ -537,7 +526,6 @@ impl<'a> Worker<'a> {
             } else {
                 0
             },
-            // A thread without a name is shown by its id.
             tid: if pass.by_thread || comm.is_none() {
                 context_of_sample.tid
             } else {

@@ -6,7 +6,7 @@ use rprof_records::RecordType;
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     /// All fields, decoded from the record: see [`SampleView::record`](super::SampleView::record).
-    /// A compressed recording then stays decompressed in memory; others cost nothing.
+    /// A compressed recording then stays decompressed in memory.
     pub records: bool,
     /// Symbols of data and target addresses (ADDR).
     pub addresses: bool,
@@ -19,7 +19,6 @@ pub struct Details {
 }
 
 impl Details {
-    /// Returns true if records are decoded again from their blocks.
     pub(super) fn need_blocks(&self) -> bool {
         self.records || self.addresses || self.branches || self.trace || !self.side.is_empty()
     }

@@ -10,8 +10,8 @@ pub struct SampleFrame<'s> {
     pub address: u64,
     /// The function.
     pub function: &'s Function,
-    /// Distance in bytes of `address` from the start of its function. For inlined calls, that is
-    /// the function that contains them.
+    /// Distance in bytes of `address` from the start of its function, the enclosing one for inlined
+    /// calls.
     pub offset: u64,
     /// Object with the function.
     pub object: &'s Object,

@@ -1,4 +1,4 @@
-//! Lookup of records and addresses in the index of pass one.
+//! Lookup of records and addresses.
 
 use rprof_processes::{Pid, SpaceId};
 use rprof_profile::is_kernel_address;
@@ -29,14 +29,14 @@ pub(super) fn sample_of<'s>(
     Some((record, sample))
 }
 
-/// Returns the time in nanoseconds for locating a sample's addresses: the end of the recording for
-/// a sample without a time.
+/// Returns the time in nanoseconds for lookups: the end of the recording for a sample without a
+/// time.
 pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
     sample.time().unwrap_or(u64::MAX)
 }
 
-/// Locates an address of a process outside callchains. The address alone decides between kernel and
-/// user, because kernel code accesses user memory.
+/// Locates an address outside callchains. The address alone decides between kernel and user,
+/// because kernel code accesses user memory.
 pub(super) fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
     let timeline = &index.timeline;
     let space = timeline.space(Pid(pid), time).unwrap_or(SpaceId(u32::MAX));

@@ -1,11 +1,4 @@
 //! Single samples, in time order.
-//!
-//! | part | items |
-//! |---|---|
-//! | all samples of a recording | [`Samples`], read with [`Details`] |
-//! | one sample | [`SampleView`], and its [`SampleFrame`]s |
-//! | other records | [`RecordView`]; an [`Item`] is a sample or a record |
-//! | tracepoints | [`Trace`], their descriptions; [`event_names`] |
 
 mod details;
 mod frame;

@@ -20,7 +20,7 @@ pub(super) struct SidePosition {
 /// Record other than a sample, with its thread, CPU and time.
 #[derive(Debug)]
 pub struct RecordView<'s> {
-    /// Name of the record's subject thread, as of after the record.
+    /// Name of the record's subject thread after the record.
     pub comm: Cow<'s, str>,
     /// Process that caused the record.
     pub pid: i32,
@@ -40,7 +40,7 @@ pub struct RecordView<'s> {
     pub record: Record<'s>,
 }
 
-/// Returns the positions of all records of these types that the filter accepts, in time order.
+/// Returns the positions of all accepted records of these types, by time.
 pub(super) fn collect(
     index: &Index<'_>,
     filter: &Filter,
@@ -80,7 +80,6 @@ pub(super) fn collect(
     positions
 }
 
-/// Returns the process and thread in a record's body, if any.
 fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
     match record {
         Record::Mmap(m) => Some((m.pid, m.tid)),
@@ -102,7 +101,6 @@ pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<Reco
     let about = subject(&record);
     let (pid, tid) = match (id.pid, id.tid, about) {
         (Some(pid), Some(tid), _) => (pid, tid),
-        // Without a trailer, the body's ids apply.
         (.., about) => about.unwrap_or((-1, -1)),
     };
     let time = match (&record, id.time) {

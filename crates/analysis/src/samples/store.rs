@@ -9,7 +9,6 @@ use crate::samples::trace::Trace;
 use crate::sideband_pass::Index;
 use crate::symbolize::Symbols;
 
-/// Rows of all samples, and the tables for their ids.
 #[derive(Debug)]
 pub(super) struct SampleStore<'a> {
     pub(super) index: Index<'a>,

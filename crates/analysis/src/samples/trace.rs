@@ -16,8 +16,8 @@ pub struct Trace<'a> {
     formats: Vec<Option<EventFormat>>,
 }
 
-/// Returns the names of a recording's events. A tracepoint without a name (pipe mode, simpleperf)
-/// takes the name from its description, such as `sched:sched_switch`.
+/// Returns the names of a recording's events. An unnamed tracepoint (pipe mode, simpleperf) is
+/// named by its description, such as `sched:sched_switch`.
 pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
     let events = data.events().list();
     let is_nameless =
@@ -78,7 +78,6 @@ impl<'a> Trace<'a> {
         self.formats.get(event)?.as_ref()
     }
 
-    /// Returns true if any format prints kernel functions by name.
     pub(crate) fn has_functions(&self) -> bool {
         self.formats
             .iter()

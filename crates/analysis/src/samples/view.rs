@@ -61,8 +61,7 @@ impl<'s> SampleView<'s> {
         self.frames_of_innermost(usize::MAX)
     }
 
-    /// Iterates over the frames at the innermost `most` addresses, leaf first. Each inlined call at
-    /// an address is another frame.
+    /// Iterates over the frames at the innermost `most` addresses, leaf first, with inlined calls.
     pub fn frames_of_innermost(
         &self,
         most: usize,
@@ -72,8 +71,8 @@ impl<'s> SampleView<'s> {
         stack.take(most).flat_map(move |l| store.frames(l))
     }
 
-    /// Returns the frame of the function at the sample's own address, with that address's line.
-    /// Skips inlined calls.
+    /// Returns the function at the sample's own address, with that address's line. Skips inlined
+    /// calls.
     pub fn leaf(&self) -> Option<SampleFrame<'s>> {
         let stack = self.store.resolved.stacks.stack(self.row.group.stack);
         let mut frames = self.store.frames(stack.leaf()?);
@@ -85,15 +84,15 @@ impl<'s> SampleView<'s> {
         })
     }
 
-    /// Returns the recorded sample with its header bits. Returns `None` unless some
-    /// [`Details`](super::Details) were requested.
+    /// Returns the recorded sample with its header bits. `None` without requested
+    /// [`Details`](super::Details).
     pub fn record(&self) -> Option<(Misc, Sample<'s>)> {
         let (record, sample) = sample_of(&self.store.index, self.row)?;
         Some((record.misc, sample))
     }
 
-    /// Returns the frame at an address of the sample's process: ADDR or an end of a branch, if
-    /// requested by the details. Skips inlined calls.
+    /// Returns the frame at an address of the sample's process: ADDR or an end of a branch, if the
+    /// details request it. Skips inlined calls.
     pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
         let store = self.store;
         let location = locate(&store.index, self.pid, lookup_time(sample), address);
@@ -115,7 +114,6 @@ impl<'s> SampleView<'s> {
     }
 }
 
-/// Kernel symbols for addresses in a tracepoint's payload.
 struct TraceNames<'v, 's> {
     view: &'v SampleView<'s>,
     sample: &'v Sample<'v>,

@@ -12,7 +12,6 @@ use rprof_records::{
 use rprof_symbols::{Reason, Symbolizer};
 use rprof_testing::Random;
 
-/// Enough samples for canonical addresses.
 const SAMPLES: u64 = 24_000;
 
 const BASE: u64 = 0x5500_0000_0000;
@@ -59,7 +58,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     crate::common::file_of(attr, &records)
 }
 
-/// Samples and weight by thread and stack of names, leaf first.
+/// By thread and stack of names, leaf first.
 type Stacks = BTreeMap<(String, Vec<Result<Box<str>, Reason>>), (u64, u64)>;
 
 fn add(

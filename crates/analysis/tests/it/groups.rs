@@ -28,7 +28,7 @@ fn attr(flags: AttrFlags, read_format: ReadFormat, period_or_freq: u64) -> Attr 
     }
 }
 
-/// A sample: time, thread, and counts by id.
+/// Time, thread, and counts by id.
 type Made<'a> = (u64, i32, &'a [(u64, u64)]);
 
 /// Events `a` (ids 1 and 2, for two CPUs), which samples, and `b` (3 and 4).
@@ -151,6 +151,5 @@ fn a_count_that_goes_down_began_anew() {
 #[test]
 fn counts_without_ids_are_nobodys() {
     let data = recording(AttrFlags::empty(), ReadFormat::GROUP, &SAMPLES, false);
-    // Like any sample, it counts with its period.
     assert_eq!(counts(&data, Filter::default()), [(4, 4000), (0, 0)]);
 }

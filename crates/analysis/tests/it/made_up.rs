@@ -14,7 +14,6 @@ use rprof_symbols::{Reason, Symbolizer};
 
 const EVENTS: [&str; 3] = ["cpu-clock", "page-faults", "context-switches"];
 
-/// Id of the event with deferred user callchains.
 const DEFERRED: u64 = 2;
 
 fn attr(config: u64) -> Attr {
@@ -36,7 +35,7 @@ fn attr(config: u64) -> Attr {
     }
 }
 
-/// A recording under construction. Event N has the id N + 1.
+/// Event N has the id N + 1.
 #[derive(Default)]
 struct Made {
     records: Vec<u8>,
@@ -139,7 +138,7 @@ impl Made {
     }
 }
 
-/// The stacks of an event as text: comm, frames from root to leaf (a name, or the object in
+/// Returns the stacks of an event as text: comm, frames from root to leaf (a name, or the object in
 /// brackets), samples.
 fn stacks(profile: &Profile, event: usize) -> Vec<String> {
     let mut all: Vec<String> = (profile.aggregated.iter().filter(|e| e.event == event))
@@ -254,7 +253,6 @@ fn deferred_user_parts_are_joined_by_thread_and_cookie() {
         .comm(0, 8, "y")
         .map(1, 7, 0x1000, "/program")
         .map(1, 8, 0x2000, "/other")
-        // One record serves all samples of a stay in the kernel, per thread.
         .sample(id, 2, 7, &of(0x1010))
         .sample(id, 3, 7, &of(0x1010))
         .sample(id, 3, 8, &of(0x1010))
@@ -368,7 +366,6 @@ fn the_number_of_threads_does_not_matter() {
         };
         made.record(2, Misc(0), &Record::Fork(fork));
     }
-    // Several blocks of 1 MiB, for several threads.
     for i in 0..60_000u64 {
         let pid = 1 + (i % 19) as i32 + if i % 3 == 0 { 100 } else { 0 };
         let chain: Vec<u64> = std::iter::once(ContextMarker::USER.0)
@@ -388,7 +385,6 @@ fn the_number_of_threads_does_not_matter() {
     assert_eq!(one.events[0].samples + one.events[1].samples, 60_000);
 }
 
-/// A loss has the CPU, time and thread of its record.
 #[test]
 fn losses_are_those_of_what_filters_want() {
     let mut made = Made::default();
@@ -444,7 +440,6 @@ fn losses_are_those_of_what_filters_want() {
     );
 }
 
-/// Warnings about a recording of one event, by both readers of samples.
 fn warnings_on(attr: &Attr, records: &[u8], features: FeatureSections) -> Vec<String> {
     let events = vec![EventDescription {
         attr: attr.clone(),

@@ -15,8 +15,7 @@ use rprof_testing::Random;
 
 const BASE: u64 = 0x5500_0000_0000;
 
-/// More samples than the threshold for canonical addresses. The profile must keep all addresses
-/// nevertheless.
+/// More samples than the threshold for canonical addresses.
 const SAMPLES: u64 = 24_000;
 
 fn recording() -> PerfData {
@@ -58,7 +57,7 @@ fn recording() -> PerfData {
     crate::common::file_of(attr, &records)
 }
 
-/// A frame: name or reason, object, address, inlined, line.
+/// Name or reason, object, address, inlined, line.
 type Frame = (String, String, u64, bool, Option<(String, u32)>);
 
 fn frames_of(profile: &Profile, stack: rprof_profile::StackId) -> Vec<Frame> {
@@ -200,7 +199,6 @@ fn without_being_asked_for_neither_is_kept() {
     let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
     let plain = analyse(&data, &symbolizer, &Options::default());
     assert!(plain.samples.is_none() && !plain.has_addresses());
-    // Columns alone: stacks of functions, as many as before.
     let options = Options {
         columns: true,
         ..Options::default()

@@ -7,7 +7,6 @@ use std::path::Path;
 use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
 use rprof_records::{Attr, Mmap2, MmapIdentity};
 
-/// A code mapping. `pgoff` is the offset in the file.
 pub(crate) fn mapping(pid: i32, start: u64, len: u64, pgoff: u64, path: &str) -> Mmap2<'static> {
     Mmap2 {
         pid,

@@ -13,7 +13,6 @@ use rprof_records::{
     MmapIdentity, Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
 };
 
-/// Event of a random recording.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     Comm(i32, i32, String, bool),
@@ -60,7 +59,7 @@ pub(crate) fn any_made() -> impl Strategy<Value = Made> {
 
 const PATHS: [&str; 5] = ["/nowhere/a", "/nowhere/b", "[vdso]", "//anon", "[heap]"];
 
-/// The events: with and without stacks and periods, all with an identifier first.
+/// All have an identifier first.
 fn events(count: usize) -> Vec<EventDescription> {
     let common = SampleType::IDENTIFIER | SampleType::IP | SampleType::TID | SampleType::TIME;
     let kinds = [
@@ -187,8 +186,7 @@ fn task(pid: i32, tid: i32, parent: i32, time: u64) -> Task {
     }
 }
 
-/// A file of these records. With `here`, the file claims this machine, so that names come from the
-/// kernel's symbol list.
+/// With `here`, the file claims this machine, so that names come from the kernel's symbol list.
 pub(crate) fn file(
     count: usize,
     all: &[(u64, Made)],

@@ -29,7 +29,6 @@ fn symbolizer() -> Symbolizer {
     builder.debug_dirs(Vec::new()).perf_cache(None).build()
 }
 
-/// A profile without file-specific numbers.
 #[derive(Debug, PartialEq)]
 struct Seen {
     events: Vec<EventSummary>,
@@ -104,8 +103,7 @@ fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
     }
 }
 
-/// The recording in the other byte order, as far as the profile depends on it: kernel records,
-/// build-ids, machine.
+/// Returns the recording in the other byte order, as far as the profile depends on it.
 fn swapped(data: &PerfData) -> Vec<u8> {
     let endian = match data.endian() {
         Endian::Little => Endian::Big,
@@ -141,7 +139,6 @@ fn swapped(data: &PerfData) -> Vec<u8> {
     out.into_inner()
 }
 
-/// Nothing if the record is damaged.
 fn swapped_record(data: &PerfData, walked: &RecordAt<'_>, endian: Endian) -> Vec<u8> {
     let record = &walked.record;
     let mut out = Vec::new();
