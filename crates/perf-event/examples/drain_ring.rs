@@ -9,7 +9,6 @@ use rprof_records::{
 };
 use std::os::fd::AsFd;
 
-/// Size of the ring buffer's data: a power of two of pages.
 const RING: usize = 64 << 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -95,7 +95,6 @@ impl AttrPart {
     }
 }
 
-/// Returns the mask of the registers that the kernel supports; all if unknown.
 fn known_registers() -> u64 {
     match GENERAL_REGISTERS {
         0 => u64::MAX,
@@ -117,7 +116,7 @@ fn no_hardware(attr: &Attr) -> Option<AttrPart> {
     }
 }
 
-/// Returns the part that requires more rights than the event itself (`perf_event_open` in
+/// Returns the part that requires more rights than the event (`perf_event_open` in
 /// kernel/events/core.c).
 fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     let paranoid = limits.paranoid;
@@ -142,15 +141,13 @@ fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     {
         return Some((AttrPart::KernelBranches, because));
     }
-    // perf_trace_event_perm: payloads contain other users' data, except for a process's own system
-    // calls.
+    // perf_trace_event_perm: payloads contain other users' data, except for own system calls.
     let is_traced = attr.kind == EventKind::TRACEPOINT && has(SampleType::RAW);
     let is_raw_restricted = paranoid.is_none_or(|level| level > -1);
     (is_traced && is_raw_restricted).then_some((AttrPart::Payloads, because))
 }
 
-/// Returns the part that the kernel does not support, in general or for this event (`EINVAL`,
-/// `E2BIG`).
+/// Returns the part that the kernel does not support (`EINVAL`, `E2BIG`).
 fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
     const SOFTWARE: [EventKind; 3] = [
         EventKind::SOFTWARE,

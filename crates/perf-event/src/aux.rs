@@ -8,8 +8,8 @@ use crate::ring::Ring;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// Reader's end of an AUX area (Linux 4.1). It contains the bytes of a hardware trace such as Intel
-/// PT. AUX records in the event's ring buffer describe them.
+/// Reader's end of an AUX area (Linux 4.1): the bytes of a hardware trace such as Intel PT. AUX
+/// records in the event's ring buffer describe them.
 ///
 /// If the reader is too slow, the trace has gaps. The AUX record after a gap has the flag
 /// `PERF_AUX_FLAG_TRUNCATED`.
@@ -86,7 +86,7 @@ impl AuxRing {
         }
         let head = self.memory.head();
         if head.wrapping_sub(self.tail) > self.size() as u64 {
-            // No kernel should do this: positions are unreliable.
+            // No kernel should do this.
             self.tail = head;
             self.memory.set_tail(head);
             return 0;
@@ -98,8 +98,7 @@ impl AuxRing {
         take
     }
 
-    /// Copies the latest bytes of the area, oldest first. Disable the event before, so that the
-    /// area does not change.
+    /// Copies the latest bytes of the area, oldest first. Disable the event before.
     pub fn latest(&self) -> Vec<u8> {
         let head = self.memory.head();
         let size = self.size() as u64;
@@ -118,8 +117,8 @@ impl AuxRing {
         bytes
     }
 
-    /// Returns true if the area was filled once. Overwriting hardware may keep its head below the
-    /// area's size.
+    /// Returns true if the area was filled once. Overwriting hardware may keep its head below its
+    /// size.
     fn wrapped(&self, head: u64) -> bool {
         let mut rest = Vec::new();
         let end = head.next_multiple_of(8);

@@ -1,11 +1,11 @@
 //! [`ContextProgram`]: a BPF program that reads OpenTelemetry's thread context at each sample.
 //!
-//! The program runs in the kernel while the sampled thread is interrupted, so it reads the context
-//! of exactly that moment. A reader in another process could only read a later one. The kernel
-//! writes the result as a record of a `bpf-output` event, just before the sample.
+//! The program runs while the sampled thread is interrupted, so it reads the context of exactly
+//! that moment. The kernel writes the result as a record of a `bpf-output` event, just before the
+//! sample.
 //!
-//! The layout of the thread context is that of OTEP 4947. bpf(2) is the reference of the calls, and
-//! `include/uapi/linux/bpf.h` of the numbers.
+//! OTEP 4947 has the layout of the thread context, bpf(2) the calls, and `include/uapi/linux/bpf.h`
+//! the numbers.
 
 mod assembler;
 
@@ -45,10 +45,10 @@ const NS_CURRENT_PID_TGID: i32 = 120;
 /// Maximum number of processes with a context.
 const MAX_PROCESSES: u32 = 4096;
 
-/// Inode of the first pid namespace (`PROC_PID_INIT_INO`). Pids there are those of the kernel.
+/// Inode of the first pid namespace (`PROC_PID_INIT_INO`), with the kernel's pids.
 const FIRST_NAMESPACE: u64 = 0xefff_fffc;
 
-/// Upper limit of the size of a task in the kernel (`struct task_struct`).
+/// Upper limit of the size of `struct task_struct`.
 const MAX_TASK: i32 = 16 << 10;
 
 /// Offset of the instruction pointer in a program's context (`struct bpf_perf_event_data`).
@@ -127,11 +127,11 @@ impl ContextProgram {
     ///
     /// # Errors
     /// The error of bpf(2): EPERM without CAP_BPF and CAP_PERFMON, or above the limit on locked
-    /// memory (kernels before 5.11); EINVAL on kernels before 5.10; ENOSYS on other architectures
+    /// memory (kernels before 5.11); EINVAL on kernels before 5.10; ENOSYS on architectures other
     /// than x86-64 and AArch64.
     pub fn load(cpus: u32) -> Result<ContextProgram, Errno> {
         match ContextProgram::load_within_limits(cpus) {
-            // Kernels before 5.11 count maps and programs as locked memory, and root is not exempt.
+            // Before 5.11, maps and programs count as locked memory, even root's.
             Err(Errno::PERM) => {
                 let _lifted = LiftedLockLimit::lift().ok_or(Errno::PERM)?;
                 ContextProgram::load_within_limits(cpus)
@@ -186,7 +186,6 @@ impl AsFd for ContextProgram {
     }
 }
 
-/// Converts a device number of stat(2) to the kernel's own form.
 fn kernel_device(device: u64) -> u64 {
     u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
 }
@@ -197,8 +196,8 @@ fn errno_of(error: &io::Error) -> Errno {
 
 /// Returns the offset of the thread pointer in the kernel's task.
 ///
-/// It depends on the kernel's configuration. So a program searches the task of this thread for the
-/// thread pointer, and another thread must find its own one at the same offset.
+/// It depends on the kernel's configuration. So a program searches the task for this thread's
+/// thread pointer, and another thread must find its own at the same offset.
 fn thread_pointer_offset() -> Result<i32, Errno> {
     let find = || {
         let program = load(RAW_TRACEPOINT, &finder(thread_pointer()))?;
@@ -212,7 +211,7 @@ fn thread_pointer_offset() -> Result<i32, Errno> {
     }
 }
 
-/// Returns the thread pointer of this thread; 0 on unsupported architectures.
+/// Returns the thread pointer of this thread; 0 if unsupported.
 fn thread_pointer() -> u64 {
     let pointer: u64;
     #[cfg(target_arch = "x86_64")]
@@ -267,8 +266,7 @@ struct Reader {
     scratch: i32,
 }
 
-/// Returns the program that reads the context. It returns 1, since the kernel drops the sample
-/// otherwise.
+/// Returns the program that reads the context. It returns 1: the kernel drops the sample otherwise.
 fn reader(of: &Reader) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let done = a.label();
@@ -286,9 +284,8 @@ fn reader(of: &Reader) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Puts the address of the process's place into register 7.
 fn find_place(a: &mut Assembler, of: &Reader, done: Label) {
-    // Pid as this process sees it; containers have no pids for each other.
+    // Pid as this process sees it: containers have no pids for each other.
     if of.namespace.1 == FIRST_NAMESPACE {
         a.call(CURRENT_PID_TGID);
         a.emit(SHIFT_RIGHT, (0, 0), 0, 32);
@@ -310,8 +307,7 @@ fn find_place(a: &mut Assembler, of: &Reader, done: Label) {
     a.copy(7, 0);
 }
 
-/// Puts the address of the thread's record into register 8: the value of a thread-local variable at
-/// the place in register 7.
+/// Puts the address of the thread's record into register 8, using the place in register 7.
 fn find_record(a: &mut Assembler, of: &Reader, done: Label) {
     let is_static = a.label();
     a.call(CURRENT_TASK);
@@ -347,8 +343,8 @@ fn find_record(a: &mut Assembler, of: &Reader, done: Label) {
     a.jump_if(JUMP_IF_EQUAL, 8, 0, done);
 }
 
-/// Copies the fixed part of the record in register 8 to scratch memory, whose address is then in
-/// register 9, and adds the thread and the sample's address.
+/// Copies the fixed part of the record in register 8 to scratch memory, with the thread and the
+/// sample's address. Register 9 then has its address.
 fn copy_record(a: &mut Assembler, of: &Reader, done: Label) {
     let header = PREFIX_BYTES as i16;
     a.set(1, 0);
@@ -375,7 +371,7 @@ fn copy_record(a: &mut Assembler, of: &Reader, done: Label) {
     a.store((9, 16), 1);
 }
 
-/// Copies the attributes after the record's fixed part. Their size is then in register 7: 0 if they
+/// Copies the attributes after the record's fixed part. Register 7 then has their size: 0 if they
 /// are too large or unreadable.
 fn copy_attributes(a: &mut Assembler) {
     let header = PREFIX_BYTES as i16;
@@ -394,7 +390,6 @@ fn copy_attributes(a: &mut Assembler) {
     a.bind(emit);
 }
 
-/// Sends the copied record to the ring of this CPU.
 fn send_record(a: &mut Assembler, of: &Reader) {
     a.copy(1, 6);
     a.set_map(2, of.outputs);
@@ -406,8 +401,8 @@ fn send_record(a: &mut Assembler, of: &Reader) {
     a.call(PERF_EVENT_OUTPUT);
 }
 
-/// Calls bpf(2) with the fields of an attr (`union bpf_attr`) as words. All supported architectures
-/// are little-endian: the first of two 32-bit fields is the lower half of its word.
+/// Calls bpf(2) with the fields of an attr (`union bpf_attr`) as words. Little-endian: the first of
+/// two 32-bit fields is the lower half.
 ///
 /// # Safety
 /// The attr must match the command, and its addresses must be valid as the command requires.
@@ -448,7 +443,7 @@ fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> Result<OwnedFd, 
     unsafe { open(MAP_CREATE, [pair(kind, key), pair(value, entries), 0]) }
 }
 
-/// Sets the value of a key. `T` must have the size of the map's values.
+/// Sets a key's value. `T` must have the size of the map's values.
 fn update<T>(map: BorrowedFd<'_>, key: &u32, value: &T) -> Result<(), Errno> {
     let mut attr = [number(map), address(key), address(value), 0];
     // SAFETY: key and value outlive the call, and have the sizes of the map.
@@ -456,7 +451,7 @@ fn update<T>(map: BorrowedFd<'_>, key: &u32, value: &T) -> Result<(), Errno> {
 }
 
 fn load(kind: u32, code: &[Instruction]) -> Result<OwnedFd, Errno> {
-    // The helpers are for programs under the GPL only.
+    // The helpers are for GPL programs only.
     let license = c"GPL".to_bytes_with_nul();
     let count = code.len() as u32;
     let attr = [pair(kind, count), address(code), address(license), 0, 0, 0];

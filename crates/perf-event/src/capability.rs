@@ -30,7 +30,7 @@ impl Capability {
         *FOUND
     }
 
-    /// Chooses by the kernel's largest capability number, if known.
+    /// Chooses by the kernel's largest capability number.
     fn of(last: Option<u32>) -> Capability {
         match last {
             Some(0..PERFMON) => Capability::SysAdmin,

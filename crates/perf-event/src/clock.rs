@@ -50,8 +50,8 @@ impl Clock {
         named.map_or("unknown", |(name, _)| name)
     }
 
-    /// Returns true if handlers of hardware events, which may interrupt any code, can read the
-    /// clock. The kernel accepts other clocks only for software events (`perf_event_set_clock`).
+    /// Returns true if handlers of hardware events can read the clock. The kernel accepts other
+    /// clocks only for software events (`perf_event_set_clock`).
     pub fn is_safe_for_hardware(self) -> bool {
         matches!(self, Clock::MONOTONIC | Clock::MONOTONIC_RAW)
     }
@@ -135,7 +135,6 @@ mod tests {
     #[test]
     fn atomic_time_is_not_the_time_of_the_day_before() {
         let (tai, day) = (Clock::TAI.now_ns(), Clock::REALTIME.now_ns());
-        // About 37 s, if the machine knows the offset.
         assert!(tai.abs_diff(day) < 60_000_000_000);
     }
 }

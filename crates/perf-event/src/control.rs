@@ -111,12 +111,12 @@ impl PerfFd {
     /// Redirects this event's records to the ring buffer of `other` (`PERF_EVENT_IOC_SET_OUTPUT`).
     ///
     /// The kernel (`perf_event_set_output`) requires that
-    /// - `other` is another event whose ring buffer is mapped;
+    /// - `other` is another event with a mapped ring buffer;
     /// - this event has no ring buffer of its own;
     /// - both are for the same CPU, or for the same thread on any CPU;
-    /// - both have the same clock (`use_clockid`, `clockid`) and the same `write_backward`.
+    /// - both have the same clock (`use_clockid`, `clockid`) and `write_backward`.
     ///
-    /// Readers separate the events' records by id, so both should have
+    /// Readers separate the records by id, so both should have
     /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER).
     ///
     /// # Errors
@@ -127,8 +127,8 @@ impl PerfFd {
         unsafe { self.control(abi::SET_OUTPUT, other as usize as *mut _) }
     }
 
-    /// Ends the redirection. This event's records then go to no ring buffer
-    /// (`PERF_EVENT_IOC_SET_OUTPUT` with -1).
+    /// Ends the redirection. This event's records are then dropped (`PERF_EVENT_IOC_SET_OUTPUT`
+    /// with -1).
     ///
     /// # Errors
     /// Returns `EINVAL` if this event has its own ring buffer.
@@ -139,9 +139,7 @@ impl PerfFd {
     }
 
     /// Sets the filter of a tracepoint, or the address ranges of a hardware trace
-    /// (`PERF_EVENT_IOC_SET_FILTER`), in the syntax of perf-record(1), `--filter`.
-    ///
-    /// A tracepoint refuses a second filter.
+    /// (`PERF_EVENT_IOC_SET_FILTER`), as in perf-record(1), `--filter`.
     ///
     /// # Errors
     /// Returns `EINVAL` for an invalid filter or an unsuitable event; `EEXIST` for a second filter.
@@ -177,7 +175,6 @@ impl PerfFd {
     /// # Errors
     /// Returns `EINVAL` if the event is not a tracepoint; `EPERM` without CAP_PERFMON.
     pub fn bpf_programs(&self) -> Result<BpfPrograms, Errno> {
-        /// `struct perf_event_query_bpf` with space for ids.
         #[repr(C)]
         struct Query {
             ids_len: u32,
@@ -192,7 +189,6 @@ impl PerfFd {
         // SAFETY: the kernel writes the count, and at most `ids_len` ids after it.
         let listed = unsafe { self.control(abi::QUERY_BPF, (&raw mut query).cast()) };
         match listed {
-            // The list has the first ids.
             Ok(()) | Err(Errno::NOSPC) => {}
             Err(errno) => return Err(errno),
         }
@@ -236,7 +232,7 @@ impl PerfFd {
 }
 
 /// Enables all events that this thread opened and still owns, for any target (prctl(2),
-/// `PR_TASK_PERF_EVENTS_ENABLE`). Does not affect events that other threads opened for this thread.
+/// `PR_TASK_PERF_EVENTS_ENABLE`).
 ///
 /// # Errors
 /// Returns the kernel's error.

@@ -81,7 +81,7 @@ impl Counter {
     /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// Returns [`CounterError`]. If `work` has run by then, its result is lost.
+    /// Returns [`CounterError`], without the result of `work`.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Reading), CounterError> {
         let before = self.read()?;
         self.enable().map_err(CounterError::Control)?;

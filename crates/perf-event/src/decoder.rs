@@ -1,4 +1,4 @@
-//! [`RecordDecoder`]: decodes records of a ring buffer, which may belong to several events.
+//! [`RecordDecoder`]: decodes records of a ring buffer of one or more events.
 
 use rprof_records::{
     Attr, DecodeError, Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleId,
@@ -8,7 +8,7 @@ use rprof_records::{
 /// Layouts of the events that share a ring buffer.
 #[derive(Clone, Debug)]
 pub struct RecordDecoder {
-    /// Ids and layouts. A single event has no id.
+    /// A single event has no id.
     events: Vec<(Option<u64>, SampleLayout)>,
 }
 
@@ -35,9 +35,9 @@ impl RecordDecoder {
     }
 
     /// Adds an event whose records are [redirected](crate::PerfFd::redirect_to) to the ring buffer,
-    /// by its id ([`PerfFd::id`](crate::PerfFd::id)). All events then require
-    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER). Records with an unknown
-    /// id belong to the first event.
+    /// by its [id](crate::PerfFd::id). All events then require
+    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER). Unknown ids belong to the
+    /// first event.
     pub fn add(&mut self, id: u64, attr: &Attr) {
         let layout = SampleLayout::new(attr, Endian::NATIVE);
         self.events.push((Some(id), layout));
@@ -75,8 +75,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Finds the event of a record. IDENTIFIER is the first word of a sample and the last word of a
-    /// trailer.
+    /// Finds the event of a record. IDENTIFIER is a sample's first and a trailer's last word.
     fn event_of(&self, raw: &RawRecord<'_>) -> usize {
         if self.events.len() == 1 {
             return 0;

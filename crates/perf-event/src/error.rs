@@ -36,8 +36,8 @@ pub struct OpenEventError {
 }
 
 impl OpenEventError {
-    /// Explains why the kernel refused an event. `by_cpu` means that the event was for a whole CPU,
-    /// or a control group on it, and not for one thread.
+    /// Explains why the kernel refused an event. `by_cpu`: it was for a whole CPU, or a control
+    /// group on it.
     pub fn new(
         event: &str,
         attr: &Attr,
@@ -54,7 +54,7 @@ impl OpenEventError {
         }
     }
 
-    /// Returns the message without its remedy, for programs with their own wording.
+    /// Returns the message without its remedy.
     pub fn what_failed(&self) -> String {
         let cpu = on_cpu(self.cpu, "on");
         let errno = ErrnoText(self.errno);
@@ -101,7 +101,7 @@ fn on_cpu(cpu: Option<u32>, preposition: &str) -> String {
 impl Remedy {
     /// Chooses the remedy for an event that the kernel refused with `errno`.
     ///
-    /// `by_cpu` means that the event was for a whole CPU, or a control group on it.
+    /// `by_cpu`: the event was for a whole CPU, or a control group on it.
     pub(crate) fn for_event(
         event: &str,
         attr: &Attr,
@@ -155,8 +155,7 @@ impl Remedy {
         }
     }
 
-    /// Returns the remedy for a process that this user may not profile, although other processes of
-    /// the user are allowed.
+    /// Returns the remedy for a process that this user may not profile, unlike others of the user.
     pub fn for_process(limits: &Limits) -> Remedy {
         Remedy::ForeignProcess {
             seccomp: limits.seccomp,
@@ -219,7 +218,6 @@ mod tests {
             assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
         }
         assert!(said(4, true, false, Errno::NOSYS).contains("seccomp filter"));
-        // Level 2 explains refusals of events that include the kernel.
         for level in [2, 4] {
             let found = said(level, true, false, Errno::ACCESS);
             assert!(

@@ -146,7 +146,7 @@ pub struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// Watches writes to `place`. Does not borrow it, so the caller must not move the value.
+    /// Watches writes to `place`. Does not borrow it, so the caller must not move it.
     pub fn writes_to<T>(place: &T) -> Breakpoint {
         Breakpoint {
             address: std::ptr::from_ref(place) as u64,

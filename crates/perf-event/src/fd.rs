@@ -18,14 +18,13 @@ pub enum Subject<'a> {
     Thread(i32),
     /// All tasks on a CPU.
     All,
-    /// Processes of a control group and its descendants on a CPU. Holds a descriptor of its
-    /// directory in the `perf_event` or cgroup v2 hierarchy.
+    /// Processes of a control group and its descendants on a CPU, by its directory in the
+    /// `perf_event` or cgroup v2 hierarchy.
     Cgroup(BorrowedFd<'a>),
 }
 
 impl Subject<'_> {
-    /// Returns true for a control group that supports no event at all. Its `ENOENT` would otherwise
-    /// be taken for a missing event.
+    /// Returns true for a control group without events, whose `ENOENT` looks like a missing event.
     pub fn is_cgroup_without_events(&self, cpu: Option<u32>) -> bool {
         let Subject::Cgroup(_) = self else {
             return false;
@@ -139,9 +138,8 @@ impl<'a> OpenOptions<'a> {
             }
         };
         // SAFETY: `words` is aligned for the struct and holds as many bytes as its size field says.
-        // The kernel stops there, and may write the size field. The events that an attr describes
-        // write to no memory of this process. The descriptors are borrowed, so they are open. The
-        // text for a probe's config1 is borrowed too.
+        // The kernel stops there, and may write the size field. Events write to no memory of this
+        // process. The descriptors and a probe's text are borrowed.
         let fd = unsafe {
             let flags = flags.bits() as libc::c_ulong;
             abi::perf_event_open(words.as_mut_ptr().cast(), pid, cpu, leader, flags)
@@ -203,16 +201,14 @@ impl PerfFd {
         PerfFd { fd, read_format }
     }
 
-    /// Makes this descriptor refer to the event of `other`, and drops its own event. All holders of
-    /// the descriptor follow, and a mapping keeps its ring (dup3(2)). Both must have the same read
-    /// format.
+    /// Makes this descriptor refer to the event of `other`, and drops its own event. A mapping
+    /// keeps its ring (dup3(2)). Both must have the same read format.
     ///
     /// # Errors
     /// Returns the errors of dup3(2). The descriptor is then unchanged.
     pub fn replace_by(&self, other: &PerfFd) -> Result<(), Errno> {
         let (old, new) = (self.fd.as_raw_fd(), other.fd.as_raw_fd());
-        // SAFETY: both descriptors are open, and each keeps its owner: the call only exchanges the
-        // open file behind one of them.
+        // SAFETY: both descriptors are open, and keep their owners.
         match unsafe { libc::dup3(new, old, libc::O_CLOEXEC) } {
             -1 => Err(errno::last()),
             _ => Ok(()),
@@ -224,7 +220,7 @@ impl PerfFd {
         self.read_format
     }
 
-    /// Calls read(2) once, and repeats it only after an interrupting signal.
+    /// Calls read(2), again after an interrupting signal.
     pub(crate) fn read_bytes(&self, out: &mut [u8]) -> Result<usize, Errno> {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *out))
     }
@@ -238,8 +234,7 @@ impl AsFd for PerfFd {
 
 /// Encodes an attr for the kernel, in memory with the required alignment.
 ///
-/// Uses the smallest size that holds all set fields. The kernel takes missing fields for zero, and
-/// older kernels see no unknown fields (`E2BIG`).
+/// Uses the smallest size that holds all set fields: older kernels refuse unknown ones (`E2BIG`).
 pub(crate) fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
     let bytes = attr
         .encode(Endian::NATIVE, attr.needed_size())

@@ -27,7 +27,6 @@ use rprof_records::{AttrFlags, ReadFormat};
 #[derive(Debug)]
 pub struct Group {
     members: Vec<PerfFd>,
-    /// Read format of the leader.
     format: ReadFormat,
 }
 
@@ -38,9 +37,9 @@ pub struct Member(usize);
 impl Group {
     /// Opens the leader of a group.
     ///
-    /// Adds [`ReadFormat::GROUP`] to its read format, so that one call reads all members. An
-    /// inherited leader is the exception, because kernels before 6.12 cannot read inherited groups.
-    /// Its members are read one after another.
+    /// Adds [`ReadFormat::GROUP`] to its read format, so that one call reads all members. Members
+    /// of an inherited leader are read one after another: kernels before 6.12 cannot read inherited
+    /// groups.
     ///
     /// # Errors
     /// Returns [`OpenEventError`].
@@ -122,8 +121,7 @@ impl Group {
         self.members[0].reset_group()
     }
 
-    /// Reads all members, even while counting. Uses one call if the read format has
-    /// [`ReadFormat::GROUP`].
+    /// Reads all members, even while counting, in one call with [`ReadFormat::GROUP`].
     ///
     /// # Errors
     /// Returns [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a normal state of a pinned
@@ -135,7 +133,6 @@ impl Group {
                 readings: readings?,
             });
         }
-        // Values are in the order of opening.
         let values = self.members[0].read()?;
         let readings = values.values.iter().map(|value| Reading {
             value: value.value,
@@ -151,7 +148,7 @@ impl Group {
     /// Counts the events and times during `work`. Earlier counts are excluded.
     ///
     /// # Errors
-    /// Returns [`CounterError`]. If `work` has run by then, its result is lost.
+    /// Returns [`CounterError`], without the result of `work`.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, GroupReading), CounterError> {
         let before = self.read()?;
         self.enable().map_err(CounterError::Control)?;
@@ -178,8 +175,8 @@ impl GroupReading {
         self.get(member)?.scaled()
     }
 
-    /// Returns the number of `a` events for each `b` event. Exact even if both are scaled, because
-    /// the members ran for the same time. `None` without `b` events.
+    /// Returns the number of `a` events for each `b` event. Exact even if both are scaled: the
+    /// members ran for the same time. `None` without `b` events.
     pub fn ratio(&self, a: Member, b: Member) -> Option<f64> {
         let (a, b) = (self.get(a)?.value, self.get(b)?.value);
         (b != 0).then(|| a as f64 / b as f64)

@@ -13,9 +13,8 @@
 //! ```
 //!
 //! The crate handles single events, groups, counters and ring buffers. It has no sessions and no
-//! files, and starts no threads except for `SignalSampler`. `rprof-records` has
-//! [`Attr`](rprof_records::Attr) and decodes records. `rprof-sampler` profiles many CPUs and
-//! threads at once. Most of the project's `unsafe` code is in this crate.
+//! files, and starts no threads except for `SignalSampler`. `rprof-sampler` profiles many CPUs and
+//! threads at once. Most of the project's `unsafe` code is here.
 //!
 //! | module | holds |
 //! |---|---|

@@ -18,11 +18,11 @@ pub fn paranoid_text(paranoid: Option<i32>) -> String {
 /// not mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// `perf_event_paranoid`: rights of users without CAP_PERFMON. It ranges from -1 (all) over 1
-    /// (own processes) and 2 (own processes in user mode) to 3 or 4 of some distributions (none).
+    /// `perf_event_paranoid`: rights of users without CAP_PERFMON, from -1 (all) over 1 (own
+    /// processes) and 2 (own processes in user mode) to 3 or 4 of some distributions (none).
     pub paranoid: Option<i32>,
-    /// `perf_event_max_sample_rate`: maximum samples per second and CPU of an event. It also limits
-    /// root. The kernel lowers it if sampling takes too much time.
+    /// `perf_event_max_sample_rate`: maximum samples per second and CPU of an event, even for root.
+    /// The kernel lowers it if sampling takes too much time.
     pub max_sample_rate: Option<u64>,
     /// `perf_event_mlock_kb`: KiB of ring buffers for each CPU and user.
     pub mlock_kib: Option<u64>,
@@ -31,8 +31,7 @@ pub struct Limits {
     /// True if a seccomp filter applies to this process (`Seccomp: 2` in proc_pid_status(5)), as in
     /// most containers.
     pub seccomp: bool,
-    /// True if this process is exempt from the settings, because it has CAP_PERFMON or
-    /// CAP_SYS_ADMIN.
+    /// True if this process has CAP_PERFMON or CAP_SYS_ADMIN, and so is exempt.
     pub privileged: bool,
     /// Maximum number of open descriptors of this process (soft RLIMIT_NOFILE); `None` for no
     /// limit.
@@ -43,7 +42,6 @@ pub struct Limits {
     pub kernel: Option<(u16, u16)>,
 }
 
-/// Bits of the effective capabilities that lift the limits (linux/capability.h).
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
@@ -63,7 +61,7 @@ impl Limits {
 
     /// Returns whether `perf_event_paranoid` alone explains the refusal of this event, for the
     /// user's own processes or, with `by_cpu`, for whole CPUs. Sources: `perf_allow_cpu` and
-    /// `perf_allow_kernel` in the kernel's linux/perf_event.h, and level 3 of Debian and others.
+    /// `perf_allow_kernel` in linux/perf_event.h, and level 3 of Debian and others.
     pub fn explains(&self, attr: &Attr, by_cpu: bool) -> bool {
         let most = match attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
             _ if by_cpu => 0,
@@ -115,7 +113,7 @@ pub fn open_file_limit() -> Option<u64> {
 
 /// Raises the soft limit on open files to the hard limit. Returns whether it changed.
 ///
-/// Only affects this process. A command forked before keeps its own limit.
+/// A command forked before keeps its own limit.
 pub fn raise_open_file_limit() -> bool {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_lower = match (current, maximum) {
@@ -135,8 +133,8 @@ pub fn raise_open_file_limit() -> bool {
 pub(crate) struct LiftedLockLimit(Rlimit);
 
 impl LiftedLockLimit {
-    /// Lifts the limit, or without CAP_SYS_RESOURCE raises the soft limit to the hard limit. Returns
-    /// `None` if nothing changed.
+    /// Lifts the limit, or raises the soft limit to the hard limit without CAP_SYS_RESOURCE. `None`
+    /// if nothing changed.
     pub(crate) fn lift() -> Option<LiftedLockLimit> {
         let before = getrlimit(Resource::Memlock);
         let to = |limit| {
@@ -154,12 +152,10 @@ impl LiftedLockLimit {
 
 impl Drop for LiftedLockLimit {
     fn drop(&mut self) {
-        // Lowering a limit needs no capability.
         setrlimit(Resource::Memlock, self.0).ok();
     }
 }
 
-/// Returns the value of a line of /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     value.map(str::trim)
@@ -215,7 +211,6 @@ mod tests {
         };
         let both = Attr::default();
         for (level, explained) in [
-            // User mode, with the kernel, whole CPUs.
             (0, (false, false, false)),
             (1, (false, false, true)),
             (2, (false, true, true)),

@@ -8,24 +8,22 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of whole words, which both sides access atomically if they share them.
+/// Memory of whole words, which both sides access atomically.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<AtomicU64>,
-    /// Length in bytes, a multiple of 8.
     length: usize,
     owner: Owner,
 }
 
-/// Keeps the memory alive.
 #[derive(Debug)]
 enum Owner {
     Kernel { writable: bool },
     MadeUp(#[expect(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
 }
 
-// SAFETY: the mapping owns the memory, which does not move. Words are accessed as atomics; access
-// as bytes requires the contract of `bytes`.
+// SAFETY: the mapping owns the memory, which does not move. Words are atomics; bytes require the
+// contract of `bytes`.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mapping {}
@@ -34,15 +32,14 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if let Owner::Kernel { .. } = self.owner {
             // SAFETY: exactly what mmap returned; no pointer into it outlives its `Mapping`.
-            // Unmapping a whole mapping cannot fail.
             let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
         }
     }
 }
 
 impl Mapping {
-    /// Maps memory of an event. If the control page is writable, the kernel relies on `data_tail`:
-    /// it drops new records when the ring buffer is full, instead of overwriting old ones.
+    /// Maps memory of an event. If the control page is writable, the kernel drops new records when
+    /// the ring buffer is full, instead of overwriting old ones.
     pub(crate) fn of_fd(
         fd: BorrowedFd<'_>,
         length: usize,
@@ -72,7 +69,6 @@ impl Mapping {
         })
     }
 
-    /// Returns true if the kernel shares the memory.
     pub(crate) fn is_kernels(&self) -> bool {
         matches!(self.owner, Owner::Kernel { .. })
     }
@@ -106,29 +102,26 @@ impl Mapping {
     pub(crate) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
         let end = start.checked_add(length);
         assert!(end.is_some_and(|end| end <= self.length), "beyond the end");
-        // SAFETY: within the memory, which is initialised (by the kernel, with zeroes at first) and
-        // stays mapped as long as `self`. The caller guarantees that no one writes.
+        // SAFETY: within the memory, which the kernel initialised and which stays mapped as long as
+        // `self`. The caller guarantees that no one writes.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<u8>().add(start), length) }
     }
 }
 
-/// Head and tail counters of a control page, and their area: a ring buffer's data, or an AUX area.
+/// Head and tail counters of a control page, and their area: ring buffer data, or an AUX area.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     control: Arc<Mapping>,
-    /// Word indexes of the counters.
     head: usize,
     tail: usize,
     area: Arc<Mapping>,
-    /// Byte offset of the area in its mapping.
     start: usize,
-    /// Size of the area in bytes: a power of two.
+    /// In bytes: a power of two.
     size: usize,
 }
 
 impl Memory {
-    /// Combines counters and area. Returns `None` if a part exceeds its mapping, or the size is not
-    /// a power of two.
+    /// Returns `None` if a part exceeds its mapping, or the size is not a power of two.
     pub(crate) fn new(
         (control, head, tail): (Arc<Mapping>, usize, usize),
         (area, start, size): (Arc<Mapping>, usize, usize),
@@ -157,8 +150,8 @@ impl Memory {
         self.size
     }
 
-    /// Returns the head counter. Acquire: pairs with the kernel's barrier before it moves the head,
-    /// so that all bytes before the head are visible.
+    /// Returns the head counter. Acquire pairs with the kernel's barrier: all bytes before the head
+    /// are visible.
     pub(crate) fn head(&self) -> u64 {
         self.control.load(self.head, Ordering::Acquire)
     }
@@ -167,8 +160,8 @@ impl Memory {
         self.control.load(self.tail, Ordering::Relaxed)
     }
 
-    /// Moves the tail. Release: copies from the area end before the kernel may overwrite it. Does
-    /// nothing if the control page is not writable.
+    /// Moves the tail. Release: copies end before the kernel may overwrite the area. Does nothing
+    /// on a read-only control page.
     pub(crate) fn set_tail(&self, tail: u64) {
         if self.control.is_writable()
             && let Some(word) = self.control.word(self.tail)
@@ -181,7 +174,7 @@ impl Memory {
     /// pieces if they wrap around.
     ///
     /// The caller must have seen a head beyond them, and must not move the tail while it holds
-    /// them. The kernel does not write there until the tail passes them.
+    /// them.
     pub(crate) fn bytes(&self, position: u64, length: usize) -> RawBytes<'_> {
         assert!(length <= self.size, "more bytes than the ring holds");
         let begin = (position & (self.size as u64 - 1)) as usize;
@@ -195,19 +188,18 @@ impl Memory {
         }
     }
 
-    /// Copies `length` bytes from counter value `position`, both multiples of 8, word by word. The
-    /// other side may overwrite them meanwhile, so the caller must check afterwards.
+    /// Copies `length` bytes from counter value `position`, both multiples of 8. The other side may
+    /// overwrite them meanwhile, so the caller must check afterwards.
     pub(crate) fn copy_unsure(&self, position: u64, length: usize, out: &mut Vec<u8>) {
         for at in (0..length.min(self.size) as u64).step_by(8) {
             let offset = (position.wrapping_add(at) & (self.size as u64 - 1)) as usize;
             let word = self.area.load((self.start + offset) / 8, Ordering::Relaxed);
             out.extend_from_slice(&word.to_ne_bytes());
         }
-        // Orders the reads before the check for overwriting.
+        // Orders the reads before that check.
         std::sync::atomic::fence(Ordering::Acquire);
     }
 
-    /// Moves the head, as the kernel would.
     #[cfg(test)]
     pub(crate) fn set_head(&self, head: u64) {
         self.control
@@ -216,7 +208,6 @@ impl Memory {
             .store(head, Ordering::Release);
     }
 
-    /// Writes one byte of the area, as the kernel would.
     #[cfg(test)]
     pub(crate) fn poke(&self, at: usize, byte: u8) {
         assert!(at < self.size);

@@ -11,9 +11,8 @@ use std::os::fd::BorrowedFd;
 /// Ring buffer mapped read-only. When it is full, the kernel overwrites the oldest records.
 ///
 /// The reader [follows](Self::follow) the kernel. It may fall behind by half of the ring buffer, or
-/// by all but 64 KiB if that is more. Beyond that, it skips to the next new record, because the
-/// start of the oldest record is unknown. Use [`BackwardRing`] to get the latest records at any
-/// time.
+/// by all but 64 KiB if that is more. Beyond that, it skips to the next new record: the start of
+/// the oldest is unknown. [`BackwardRing`] has the latest records at any time.
 #[derive(Debug)]
 pub struct OverwriteRing {
     memory: Memory,
@@ -81,16 +80,13 @@ impl OverwriteRing {
 #[derive(Debug)]
 pub struct BackwardRing {
     memory: Memory,
-    /// Head at the last call of `take`.
     taken: u64,
 }
 
 /// Copy of the records of a [`BackwardRing`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingSnapshot {
-    /// Records in memory order: newest first.
     bytes: Vec<u8>,
-    /// Record offsets, oldest first.
     starts: Vec<usize>,
 }
 
@@ -124,10 +120,9 @@ impl BackwardRing {
         Ok(snapshot)
     }
 
-    /// Passes the records since the last call to `put`, oldest first, as far as they still exist.
+    /// Passes the records since the last call to `put`, oldest first. Skips overwritten ones.
     ///
-    /// The caller should pause the output meanwhile ([`PerfFd::pause_output`]). Overwritten records
-    /// are skipped.
+    /// The caller should pause the output meanwhile ([`PerfFd::pause_output`]).
     pub fn take(&mut self, put: impl FnMut(RawBytes<'_>)) {
         let head = self.memory.head();
         let snapshot = self.records(head, self.taken.wrapping_sub(head));
@@ -135,7 +130,6 @@ impl BackwardRing {
         snapshot.each_bytes().for_each(put);
     }
 
-    /// Copies at most `bytes` bytes of the newest records.
     fn records(&self, head: u64, bytes: u64) -> RingSnapshot {
         let size = self.size() as u64;
         let there = bytes.min(size);
@@ -191,7 +185,6 @@ mod tests {
     use super::*;
     use crate::ring::tests::{made_up, record};
 
-    /// Writes a record at `position`, wrapping at the end.
     fn write(memory: &Memory, position: u64, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             memory.poke((position as usize).wrapping_add(i) % memory.size(), *byte);
@@ -270,7 +263,6 @@ mod tests {
         assert_eq!(all(&ring), [0, 1, 2, 3]);
         assert_eq!(since(&mut ring), [3]);
         put(&ring, 4..200);
-        // 39 records of 104 bytes fit. The oldest is truncated.
         let latest: Vec<u8> = (161..200).collect();
         assert_eq!(all(&ring), latest);
         assert_eq!(since(&mut ring), latest);

@@ -7,7 +7,6 @@ use crate::fd::PerfFd;
 use crate::reading::{ReadError, Reading};
 use rprof_launch::procfs::Procfs;
 
-/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 50;
 
 /// One event for each thread of a process, inherited by later threads and child processes.
@@ -35,8 +34,8 @@ pub enum ProcessError {
 impl ProcessCounter {
     /// Opens `event` for each thread of the process, with [`inherit`](Builder::inherit).
     ///
-    /// Lists threads before and after opening them. If a thread started meanwhile, all are opened
-    /// again, because it may or may not have inherited the event.
+    /// Lists threads before and after. If a thread started meanwhile, all are opened again: it may
+    /// or may not have inherited the event.
     ///
     /// # Errors
     /// Returns [`ProcessError`].
@@ -53,7 +52,7 @@ impl ProcessCounter {
         }
     }
 
-    /// Returns false if threads kept starting during opening, so that some may be missing.
+    /// Returns false if threads kept starting, so that some may be missing.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
@@ -93,8 +92,7 @@ impl ProcessCounter {
     }
 }
 
-/// Calls `open` for each thread of a process. The second value is false if threads have started
-/// since.
+/// Calls `open` for each thread. The second value is false if threads have started since.
 pub(crate) fn open_threads<T>(
     pid: u32,
     mut open: impl FnMut(i32) -> Result<T, OpenEventError>,

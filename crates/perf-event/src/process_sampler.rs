@@ -14,24 +14,22 @@ use rprof_records::{Endian, RawBytes, RawRecord, SampleType};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 20;
 
-/// Maximum time of one wait, because the end of the threads causes no wake-up.
+/// Maximum time of one wait: the threads' end causes no wake-up.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// Samples all threads of a process, and all threads and child processes that they start.
 ///
 /// Each CPU has its own ring buffer, as the kernel requires for inherited events. Records are in
-/// order within a CPU, but not across CPUs.
+/// order only within a CPU.
 #[derive(Debug)]
 pub struct ProcessSampler {
     rings: Vec<Ring>,
-    /// Events by thread and CPU.
+    /// By thread and CPU.
     threads: Vec<Vec<PerfFd>>,
     decoder: RecordDecoder,
     taken: Vec<u8>,
-    /// Ring buffer read last.
     turn: usize,
 }
 

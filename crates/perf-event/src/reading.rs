@@ -7,9 +7,9 @@ use rprof_records::{Endian, RawBytes, ReadFormat, ReadValues};
 
 /// Reading of one event's counter, including children that inherited the event.
 ///
-/// If there are more events than hardware counters, the kernel multiplexes them. The event is then
-/// enabled for longer than it runs, and `value` covers only the running time.
-/// [`scaled`](Self::scaled) extrapolates like perf(1), and returns the share of measured time.
+/// With more events than hardware counters, the kernel multiplexes them. The event is then enabled
+/// for longer than it runs, and `value` covers only the running time. [`scaled`](Self::scaled)
+/// extrapolates like perf(1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Count, or nanoseconds for clock events.
@@ -20,14 +20,13 @@ pub struct Reading {
     /// Running time in nanoseconds; `None` unless the read format has
     /// [`ReadFormat::TOTAL_TIME_RUNNING`].
     pub running: Option<u64>,
-    /// Samples dropped because the ring buffer was full, including those without a LOST record;
-    /// `None` unless the read format has [`ReadFormat::LOST`] (Linux 6.0).
+    /// Samples dropped because the ring buffer was full; `None` unless the read format has
+    /// [`ReadFormat::LOST`] (Linux 6.0).
     pub lost: Option<u64>,
 }
 
 impl Reading {
-    /// Extracts one event's reading from the result of [`PerfFd::read`]: by id, or without an id
-    /// the first (a single event, or a group's leader).
+    /// Extracts one event's reading from [`PerfFd::read`]: by id, or without an id the first.
     pub fn of(values: &ReadValues, id: Option<u64>) -> Option<Reading> {
         let value = match id {
             Some(id) => values.values.iter().find(|value| value.id == Some(id)),
@@ -52,8 +51,8 @@ impl Reading {
 
     /// Returns the value extrapolated to the enabled time, with the running share.
     ///
-    /// Without times in the read format, returns the value itself. `None` if the event was enabled
-    /// but never ran: no measurement, not a count of zero.
+    /// Without times in the read format, returns the value itself. `None` if the event never ran:
+    /// no measurement, not a count of zero.
     pub fn scaled(&self) -> Option<Scaled> {
         match (self.enabled, self.running) {
             (Some(enabled), Some(running)) => Scaled::new(self.value, enabled, running),
@@ -97,8 +96,8 @@ pub enum ReadError {
     /// The kernel refused the read.
     #[error("cannot read the counter: {}", ErrnoText(*_0))]
     Refused(Errno),
-    /// The event is pinned, but the kernel could not keep it on a counter: read(2) returned end of
-    /// file (perf_event_open(2), `pinned`). It stays in this state until it is enabled again.
+    /// The event is pinned, but has no counter: read(2) returned end of file (perf_event_open(2),
+    /// `pinned`). It stays so until it is enabled again.
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
     /// The result is shorter than the read format requires.
@@ -115,7 +114,7 @@ pub enum ReadError {
     },
 }
 
-/// Initial buffer size for a group: about forty members with all fields.
+/// Initial buffer size: about forty members with all fields.
 const GROUP_BYTES: usize = 1024;
 
 /// Maximum buffer size. The kernel limits a group's values to 16 KiB (`perf_event_validate_size`).
@@ -131,7 +130,6 @@ impl PerfFd {
     pub fn read(&self) -> Result<ReadValues, ReadError> {
         let format = self.read_format();
         if !format.contains(ReadFormat::GROUP) {
-            // The value, and at most one word for each bit of the format.
             let mut answer = [0; 8 * (1 + u64::BITS as usize)];
             let length = 8 * (1 + format.bits().count_ones() as usize);
             let answer = &mut answer[..length];
@@ -152,8 +150,7 @@ impl PerfFd {
 
     /// Reads this event's counter alone, even if the read format covers its whole group.
     ///
-    /// Without [`ReadFormat::ID`], values cannot be matched to members. The event then counts as
-    /// the leader, whose value comes first.
+    /// Without [`ReadFormat::ID`], the event counts as the leader, whose value comes first.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read), and [`ReadError::NotInGroup`].
@@ -269,7 +266,6 @@ mod tests {
         assert_eq!(reading(100, 10, 4).share(), Some(0.4));
         assert_eq!(scaled(u64::MAX, 10, 1), (u64::MAX, 0.1));
         assert_eq!(scaled(0, 0, 0), (0, 1.0));
-        // Never on a counter: not a count of zero.
         assert_eq!(reading(0, 10, 0).scaled(), None);
         assert_eq!(reading(0, 0, 0).share(), None);
         let untimed = Reading {

@@ -1,5 +1,4 @@
-//! Remedies as values. `Display` words them in general terms. A program may use its own flags
-//! instead.
+//! Remedies as values. `Display` words them in general terms.
 
 use crate::attr_part::{AttrPart, PartObstacle};
 use crate::capability::Capability;
@@ -8,8 +7,8 @@ use std::fmt;
 
 /// Obstacle to an event or a ring buffer, with a remedy.
 ///
-/// `Display` writes sentences about system settings and the usual tools. Programs match on the
-/// value to suggest flags of their own.
+/// `Display` names system settings and the usual tools. Programs match on the value to suggest
+/// flags of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {

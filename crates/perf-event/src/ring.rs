@@ -10,9 +10,8 @@
 //! ```
 //!
 //! Both counters only grow. Reading `data_head` with acquire order makes every byte before it
-//! visible. Storing `data_tail` with release order returns the bytes to the kernel only after they
-//! were copied (perf_event_open(2), "MMAP layout"). This module copies bytes and checks sizes;
-//! `rprof-records` decodes records.
+//! visible. Storing `data_tail` with release order returns bytes only after they were copied
+//! (perf_event_open(2), "MMAP layout"). `rprof-records` decodes records.
 
 use crate::errno::Errno;
 use crate::mapping::{Mapping, Memory};
@@ -32,7 +31,6 @@ const HEADER: usize = 8;
 #[derive(Debug)]
 pub struct Ring {
     memory: Memory,
-    /// Copy of `data_tail`, which only this reader writes.
     tail: u64,
 }
 
@@ -43,8 +41,7 @@ pub struct Drained {
     pub copied: usize,
     /// Unread bytes beyond the limit.
     pub left: usize,
-    /// Bytes dropped because a record's size was invalid. Records after it cannot be located, so
-    /// everything up to the head is dropped.
+    /// Bytes dropped because a record's size was invalid: everything up to the head.
     pub damaged: usize,
 }
 
@@ -94,8 +91,8 @@ impl Ring {
 
     /// Moves whole records to `out`, which makes room for the kernel.
     ///
-    /// Copies at most `limit` bytes, or 64 KiB if that is more, because a record never exceeds
-    /// that. A record that wraps around comes out in one piece.
+    /// Copies at most `limit` bytes, or 64 KiB if that is more, the maximum of a record. A record
+    /// that wraps around comes out in one piece.
     pub fn drain_into(&mut self, out: &mut Vec<u8>, limit: usize) -> Drained {
         let unread = match self.readable() {
             Ok(0) => return Drained::default(),
@@ -109,13 +106,13 @@ impl Ring {
             .get(0..whole)
             .iter()
             .for_each(|whole| whole.append_to(out));
-        // The next call reads a record cut by the limit. A record cut by the head claims unwritten
+        // The next call reads a record cut by the limit. One cut by the head claims unwritten
         // bytes.
         self.done(unread, whole, damage || (take == unread && whole < take))
     }
 
-    /// Passes whole records, one after another, to `put`, and frees the room of those accepted.
-    /// Stops at the first record for which `put` returns false. Does not allocate.
+    /// Passes whole records to `put`, and frees the room of those accepted. Stops when `put`
+    /// returns false. Does not allocate.
     pub fn drain_with(&mut self, mut put: impl FnMut(RawBytes<'_>) -> bool) -> Drained {
         let unread = match self.readable() {
             Ok(unread) => unread,
@@ -151,7 +148,6 @@ impl Ring {
         Ok(unread as usize)
     }
 
-    /// Frees `copied` of `unread` bytes, and with `damage` also the rest.
     fn done(&mut self, unread: usize, copied: usize, damage: bool) -> Drained {
         let left = unread - copied;
         let gone = if damage { unread } else { copied };
@@ -195,13 +191,11 @@ pub(crate) fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
     (size >= HEADER && size.is_multiple_of(8)).then_some(size)
 }
 
-/// Returns the first record of `bytes`, if it is complete.
 pub(crate) fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
     bytes.get(0..record_size(bytes)?)
 }
 
-/// Returns the number of bytes in whole records at the start of `bytes`, and whether a record of
-/// invalid size follows.
+/// Returns the length of whole records at the start, and whether one of invalid size follows.
 pub(crate) fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
     let mut at = 0;
     while let Some(rest) = bytes.get_from(at).filter(|rest| rest.len() >= HEADER) {

@@ -36,10 +36,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Sampler {
     ring: Ring,
-    /// Events of the ring buffer. The first one owns it.
+    /// The first one owns the ring buffer.
     events: Vec<PerfFd>,
     decoder: RecordDecoder,
-    /// Latest record.
     taken: Vec<u8>,
     identified: bool,
 }
@@ -85,8 +84,8 @@ pub enum SampleError {
         /// Name of the event in messages.
         event: String,
     },
-    /// The event is pinned but has no counter. It takes no samples until it is enabled again. Linux
-    /// reports this since 6.15.
+    /// The event is pinned but has no counter until it is enabled again. Linux reports this since
+    /// 6.15.
     #[error("the event is pinned, and the kernel could not keep it on a counter")]
     PinnedWithoutCounter,
     /// The ring buffer contained invalid data, which was dropped.
@@ -164,8 +163,7 @@ impl Sampler {
     /// timeout, forever.
     ///
     /// The kernel wakes a reader after a number of [samples](Builder::wake_after_samples) or
-    /// [bytes](Builder::wake_after_bytes). Records without a wake-up are found when the timeout
-    /// expires.
+    /// [bytes](Builder::wake_after_bytes). Other records are found when the timeout expires.
     ///
     /// # Errors
     /// Returns [`SampleError`]. After [`SampleError::Damaged`] and [`SampleError::Decode`], the
@@ -202,13 +200,13 @@ impl Sampler {
         Ok(Next::Record(self.decoder.decode(&raw)?))
     }
 
-    /// Reads the oldest record. Returns false if there is none.
+    /// Reads the oldest record, if any.
     fn take(&mut self) -> Result<bool, SampleError> {
         take_record(&mut self.ring, &mut self.taken)
     }
 }
 
-/// Reads the oldest record of a ring buffer into `taken`. Returns false if there is none.
+/// Reads the oldest record of a ring buffer into `taken`, if any.
 pub(crate) fn take_record(ring: &mut Ring, taken: &mut Vec<u8>) -> Result<bool, SampleError> {
     taken.clear();
     let drained = ring.drain_with(|record| {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Count with the share of time for which it was measured.
 ///
-/// If there are more events than hardware counters, the kernel multiplexes them. A value with a
-/// share below 1 is an estimate. It assumes that the unmeasured time was similar.
+/// With more events than hardware counters, the kernel multiplexes them. A share below 1 makes the
+/// value an estimate: the unmeasured time was assumed similar.
 ///
 /// ```
 /// use rprof_perf_event::Reading;

@@ -5,7 +5,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// Outcome of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// A descriptor is readable.
@@ -35,7 +34,6 @@ pub(crate) fn wait<'a>(
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => return Ok(Woken::TimedOut),
             Ok(_) => {}
-            // Computes the remaining time again.
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         }

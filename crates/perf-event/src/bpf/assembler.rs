@@ -1,5 +1,4 @@
-//! [`Assembler`]: instructions of BPF programs, with labels. `include/uapi/linux/bpf.h` is the
-//! reference of their codes.
+//! [`Assembler`]: instructions of BPF programs, with labels. Reference: `include/uapi/linux/bpf.h`.
 
 /// Instruction of a BPF program (`struct bpf_insn`).
 #[repr(C)]
@@ -15,16 +14,14 @@ pub(super) struct Instruction {
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     code: Vec<Instruction>,
-    /// Jumps to a label, by instruction.
     jumps: Vec<(usize, Label)>,
-    /// Instruction of each label, once known.
     labels: Vec<Option<usize>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// Register; 10 is the frame pointer.
+/// Register 10 is the frame pointer.
 pub(super) type Register = u8;
 pub(super) const FRAME: Register = 10;
 
@@ -39,7 +36,6 @@ pub(super) const JUMP_IF_EQUAL: u8 = 0x15;
 pub(super) const JUMP_IF_NOT_EQUAL: u8 = 0x55;
 pub(super) const JUMP_IF_GREATER: u8 = 0x25;
 pub(super) const JUMP_IF_LESS: u8 = 0xa5;
-/// Compares two registers, with the code of a jump.
 pub(super) const REGISTERS: u8 = 8;
 
 impl Assembler {
@@ -131,8 +127,8 @@ impl Assembler {
         self.emit(0x05, (0, 0), 0, 0);
     }
 
-    /// Reads 8 bytes at the address in a register into the stack slot at -16, with a helper.
-    /// Jumps to `failed` if they are unreadable.
+    /// Reads 8 bytes at the address in a register into the stack slot at -16. Jumps to `failed` if
+    /// they are unreadable.
     pub(super) fn read_word(&mut self, helper: i32, address: Register, failed: Label) {
         self.copy(3, address);
         self.copy(1, FRAME);

@@ -93,8 +93,8 @@ impl Builder {
         self
     }
 
-    /// Sets the skid of sample addresses: 0 for any, 1 for a constant one, 2 to request none, 3 to
-    /// require none (`precise_ip`). Higher values mean 3.
+    /// Sets the skid of sample addresses: 0 for any, 1 for a constant one, 2 to request none, 3 or
+    /// more to require none (`precise_ip`).
     #[must_use]
     pub fn precise_ip(mut self, level: u8) -> Builder {
         let level = level.min(3);
@@ -110,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// Sets the user registers in samples (`sample_regs_user`), one bit for each number in the
-    /// architecture's `asm/perf_regs.h`, for [`SampleType::REGS_USER`].
+    /// Sets the user registers in samples (`sample_regs_user`), as bits of `asm/perf_regs.h`, for
+    /// [`SampleType::REGS_USER`].
     #[must_use]
     pub fn user_registers(mut self, mask: u64) -> Builder {
         self.attr.sample_regs_user = mask;
@@ -127,8 +127,8 @@ impl Builder {
     }
 
     /// Sets the clock of the records (`clockid`, `use_clockid`, Linux 4.1). The default is the
-    /// kernel's internal clock, which has no name. Hardware events and breakpoints support only the
-    /// two monotonic clocks.
+    /// kernel's internal clock. Hardware events and breakpoints support only the two monotonic
+    /// clocks.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.attr.flags.insert(AttrFlags::USE_CLOCKID);

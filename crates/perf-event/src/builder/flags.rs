@@ -22,9 +22,9 @@ macro_rules! bits {
 bits! {
     /// Opens the event disabled (`disabled`); on by default.
     disabled => DISABLED;
-    /// Also counts children started later, both threads and processes (`inherit`). Before Linux
-    /// 6.12, it excludes [`ReadFormat::GROUP`](rprof_records::ReadFormat::GROUP). With a ring
-    /// buffer, the event must be for one CPU.
+    /// Also counts threads and processes started later (`inherit`). Before Linux 6.12, it excludes
+    /// [`ReadFormat::GROUP`](rprof_records::ReadFormat::GROUP). With a ring buffer, the event must
+    /// be for one CPU.
     inherit => INHERIT;
     /// Requires a counter at all times (`pinned`). If the kernel has none, reading returns
     /// [`PinnedWithoutCounter`](crate::ReadError::PinnedWithoutCounter).
@@ -44,7 +44,7 @@ bits! {
     /// Records names of tasks (`comm`).
     comm => COMM;
     /// Keeps counts for each task across context switches between inheriting tasks, and writes a
-    /// READ record when one exits (`inherit_stat`).
+    /// READ record at exit (`inherit_stat`).
     inherit_stat => INHERIT_STAT;
     /// Enables the event at the next exec (`enable_on_exec`).
     enable_on_exec => ENABLE_ON_EXEC;
@@ -52,8 +52,8 @@ bits! {
     task => TASK;
     /// Also records data mappings (`mmap_data`).
     mmap_data => MMAP_DATA;
-    /// Adds a trailer with the fields of [`SampleId`](rprof_records::SampleId) to all records
-    /// except samples (`sample_id_all`).
+    /// Adds a trailer with [`SampleId`](rprof_records::SampleId) to all records except samples
+    /// (`sample_id_all`).
     sample_id_all => SAMPLE_ID_ALL;
     /// Excludes the host (`exclude_host`).
     exclude_host => EXCLUDE_HOST;
@@ -116,7 +116,6 @@ mod tests {
             assert!(!seen.intersects(*flag), "{name}");
             seen |= *flag;
         }
-        // Set by field methods.
         let by_fields = AttrFlags::FREQ
             | AttrFlags::WATERMARK
             | AttrFlags::PRECISE_IP_1

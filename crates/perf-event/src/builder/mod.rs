@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 /// Event to open: its attr, its target, and its name in messages.
 ///
-/// By default it counts the calling thread on any CPU, is disabled until it is enabled, and has
+/// By default it counts the calling thread on any CPU, and starts disabled. Its read format has
 /// [`TOTAL_TIME_ENABLED`](ReadFormat::TOTAL_TIME_ENABLED) and
-/// [`TOTAL_TIME_RUNNING`](ReadFormat::TOTAL_TIME_RUNNING) in its read format, for scaling. All
-/// other attr fields are zero.
+/// [`TOTAL_TIME_RUNNING`](ReadFormat::TOTAL_TIME_RUNNING), for scaling. All other attr fields are
+/// zero.
 ///
 /// By default (`kernel.perf_event_paranoid` = 2), users without CAP_PERFMON may count only their
 /// own user-mode code, and must set [`exclude_kernel`](Self::exclude_kernel).
@@ -42,7 +42,6 @@ pub struct Builder {
     probe_path: Option<CString>,
 }
 
-/// Owned [`Subject`].
 #[derive(Clone, Debug)]
 enum OwnedSubject {
     Thread(i32),
@@ -102,9 +101,8 @@ impl Builder {
         Builder::of(format!("r{config:x}"), EventKind::RAW, config)
     }
 
-    /// Counts a tracepoint, by the number in its tracefs file `id` (`PERF_TYPE_TRACEPOINT`). All
-    /// except system calls are hit only in the kernel, so [`exclude_kernel`](Self::exclude_kernel)
-    /// leaves none.
+    /// Counts a tracepoint, by the number in its tracefs file `id` (`PERF_TYPE_TRACEPOINT`).
+    /// [`exclude_kernel`](Self::exclude_kernel) leaves only system calls.
     pub fn tracepoint(id: u64) -> Builder {
         Builder::of(format!("tracepoint {id}"), EventKind::TRACEPOINT, id)
     }
@@ -124,8 +122,8 @@ impl Builder {
     }
 
     /// Counts hits of a probe on a file's code (`uprobe`: path and file offset in bytes) or on the
-    /// kernel's (`kprobe`: function and offset). `kind` is the number in the file `type` of that
-    /// PMU. Bit 0 of [`config`](Self::config) counts returns instead of calls.
+    /// kernel's (`kprobe`: function and offset). `kind` is the number in that PMU's file `type`.
+    /// Bit 0 of [`config`](Self::config) counts returns instead of calls.
     pub fn probe(kind: EventKind, path: &CStr, offset: u64) -> Builder {
         let name = format!("probe on {}", path.to_string_lossy());
         let mut builder = Builder::of(name, kind, 0);
@@ -134,9 +132,8 @@ impl Builder {
         builder
     }
 
-    /// Sets the text that `config1` points to: the path of a uprobe's file, or the function of a
-    /// kprobe (perf_event_open(2), `uprobe_path`, `kprobe_func`). Only needed with an attr from
-    /// elsewhere, because [`probe`](Self::probe) sets it.
+    /// Sets the text that `config1` points to, like [`probe`](Self::probe): the path of a uprobe's
+    /// file, or the function of a kprobe (perf_event_open(2), `uprobe_path`, `kprobe_func`).
     #[must_use]
     pub fn probe_path(self, path: &CStr) -> Builder {
         Builder {
@@ -187,8 +184,8 @@ impl Builder {
         }
     }
 
-    /// Counts the processes of a control group and its descendants on this CPU. `folder` is a
-    /// descriptor of its directory in the `perf_event` or cgroup v2 hierarchy.
+    /// Counts the processes of a control group and its descendants on this CPU. `folder` is its
+    /// directory in the `perf_event` or cgroup v2 hierarchy.
     #[must_use]
     pub fn cgroup(self, folder: impl Into<Arc<OwnedFd>>, cpu: u32) -> Builder {
         Builder {

@@ -115,8 +115,7 @@ impl PageFields {
         known.then_some(self.time)
     }
 
-    /// Combines the fields with the hardware counter's value and the processor's timestamp, as far
-    /// as these were read.
+    /// Combines the fields with the hardware counter and timestamp, as far as these were read.
     pub fn reading(&self, counter: Option<u64>, tsc: Option<u64>) -> UserReading {
         let value = match (self.counter(), counter) {
             (Some(_), Some(counter)) => {

@@ -17,7 +17,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Attempts at reading a page that changes; the kernel's changes take some instructions.
+/// Attempts at reading a page that changes.
 const ATTEMPTS: usize = 1 << 16;
 
 /// Control page of an event (`struct perf_event_mmap_page`).
@@ -87,11 +87,10 @@ impl ControlPage {
     }
 
     /// Reads the count of the calling thread without a system call, if possible. If `value` is
-    /// `None`, use [`Counter::read`](crate::Counter::read). The times are current if
-    /// [`PageCapabilities::USER_TIME`] is set, else those of the last change.
+    /// `None`, use [`Counter::read`](crate::Counter::read). Times are current with
+    /// [`PageCapabilities::USER_TIME`], else those of the last change.
     ///
-    /// The result is correct only on the counted thread, because the instruction reads the current
-    /// CPU's counter.
+    /// Correct only on the counted thread: the instruction reads the current CPU's counter.
     pub fn read_here(&self) -> Option<UserReading> {
         let kernels = self.mapping.is_kernels();
         let (fields, (counter, tsc)) = self.consistent(|fields| {
@@ -124,8 +123,8 @@ impl ControlPage {
         }
     }
 
-    /// Reads the fields, and runs `beside`, between two equal reads of the lock
-    /// (perf_event_open(2), "MMAP layout": `lock`).
+    /// Reads the fields, and runs `beside`, between two equal reads of the `lock`
+    /// (perf_event_open(2), "MMAP layout").
     fn consistent<T>(&self, beside: impl Fn(&PageFields) -> T) -> Option<(PageFields, T)> {
         for _ in 0..ATTEMPTS {
             let lock = self.mapping.load(word::LOCK, Ordering::Acquire);
@@ -135,7 +134,6 @@ impl ControlPage {
             }
             words[word::LOCK] = lock;
             let fields = PageFields::from_words(&words);
-            // Odd during a change.
             if fields.lock.is_multiple_of(2) {
                 let other = beside(&fields);
                 fence(Ordering::Acquire);

@@ -11,7 +11,6 @@ fn page(words: &[(usize, u64)]) -> ControlPage {
     ControlPage::from_bytes(&bytes)
 }
 
-/// One word of two halves, the one at the lower address first.
 fn halves(first: u32, second: u32) -> u64 {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&first.to_ne_bytes());
@@ -136,7 +135,6 @@ fn a_counter_is_added_with_its_sign() {
     assert_eq!(value((1 << 48) - 100), Some(900));
     assert_eq!(value((1 << 47) - 1), Some(999 + (1 << 47)));
     assert_eq!(fields.reading(None, None).value, None, "it was not read");
-    // Not a kernel's page.
     let here = ControlPage::read_here(&page(&[
         (word::LOCK, halves(0, 1)),
         (word::CAPABILITIES, RDPMC),
@@ -167,7 +165,6 @@ fn times_are_brought_up_to_now() {
             (word::TIME_ENABLED, 5000),
             (word::TIME_RUNNING, 3000),
             (word::CAPABILITIES, capabilities),
-            // A tick is half a nanosecond.
             (word::WIDTH, width(0, 1, 1)),
             (word::TIME_OFFSET, (-100_i64) as u64),
         ])
@@ -220,7 +217,6 @@ fn a_page_is_read_whole_while_it_changes() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Like the kernel: odd, change, even.
             let store = |number: usize, value: u64| {
                 mapping
                     .word(number)
@@ -246,7 +242,7 @@ fn a_page_is_read_whole_while_it_changes() {
             }
         });
         let mut read = 0;
-        // The writer may be preempted for long in the middle of a change.
+        // The writer may be preempted within a change.
         for _ in 0..20_000 {
             let Some(fields) = page.fields() else {
                 std::thread::yield_now();
@@ -264,7 +260,7 @@ fn a_page_is_read_whole_while_it_changes() {
 }
 
 proptest! {
-    /// Times and timestamps convert to each other, to within a tick's length.
+    /// Times and timestamps convert to each other, to within a tick.
     #[test]
     fn conversions_are_inverse(
         shift in 1_u16..=32,

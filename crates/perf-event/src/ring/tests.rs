@@ -10,7 +10,6 @@ fn ring(size: usize, at: u64) -> Ring {
     }
 }
 
-/// Counters at `at`, and an area of `size` bytes, in plain memory.
 pub(crate) fn made_up(size: usize, at: u64) -> Memory {
     let counters = Mapping::of_words([at, at]);
     let area = Mapping::of_words(vec![0xEEEE_EEEE_EEEE_EEEE; size / 8]);
@@ -26,7 +25,7 @@ pub(crate) fn record(size: u16, mark: u8) -> Vec<u8> {
 }
 
 impl Ring {
-    /// Writes like the kernel. Returns false, without writing, if there is no room.
+    /// Returns false, without writing, if there is no room.
     fn write(&mut self, bytes: &[u8]) -> bool {
         let head = self.memory.head();
         let tail = self.memory.tail();
@@ -53,7 +52,6 @@ fn an_empty_ring_gives_nothing() {
 
 #[test]
 fn a_record_that_wraps_comes_out_whole() {
-    // The header fits before the end.
     let mut ring = ring(4096, 3 * 4096 - 8);
     let wrapped = record(64, 7);
     assert!(ring.write(&wrapped));
@@ -129,8 +127,7 @@ fn a_head_beyond_the_size_is_damage() {
 }
 
 proptest! {
-    /// Every record comes out once, in order and whole, for any sequence of writes, reads and
-    /// limits, and any start of the counters.
+    /// Every record comes out once, in order and whole, for any writes, reads and limits.
     #[test]
     fn everything_comes_out_once_and_in_order(
         start in 0u64..1 << 20,
@@ -169,7 +166,6 @@ proptest! {
         prop_assert!(read == written);
     }
 
-    /// Arbitrary bytes do not make the reader panic, stall or leave the ring buffer full.
     #[test]
     fn arbitrary_bytes_do_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 8..4096),

@@ -121,7 +121,7 @@ impl SignalInfo {
 }
 
 /// Returns true for signals that F_SETSIG can choose and that have no other meaning: SIGIO, SIGURG
-/// and real-time signals.
+/// and real-time ones.
 fn is_for_io(signal: i32) -> bool {
     signal == libc::SIGIO || signal == libc::SIGURG || (32..=64).contains(&signal)
 }

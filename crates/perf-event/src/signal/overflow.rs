@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Receiver of overflow signals, for the thread that created it.
 ///
 /// The signal is blocked for this thread, and [`wait`](Self::wait) receives it. So no handler
-/// interrupts the program, and other threads are not affected. Real-time signals queue: there is
-/// one for each overflow. At most one SIGIO is pending.
+/// interrupts the program. Real-time signals queue, one for each overflow. At most one SIGIO is
+/// pending.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Builder, OverflowSignals, Software};
@@ -30,9 +30,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct OverflowSignals {
     signal: i32,
-    /// Previously blocked signals.
     before: SignalSet,
-    /// Copies of the descriptors of all events with signals to this receiver.
+    /// Descriptors of all events with signals to this receiver.
     watched: Vec<OwnedFd>,
     /// Not `Send`: a signal mask belongs to its thread.
     of_this_thread: PhantomData<*const ()>,
@@ -109,7 +108,7 @@ impl OverflowSignals {
     }
 
     /// Makes an event send the signal to this thread at each overflow (`F_SETSIG`, `F_SETOWN_EX`
-    /// and `O_ASYNC` of fcntl(2)). The event stays open as long as this receiver.
+    /// and `O_ASYNC` of fcntl(2)). The receiver keeps the event open.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -141,7 +140,6 @@ impl OverflowSignals {
         loop {
             match self.take(deadline)? {
                 Some(SignalInfo::Overflow(overflow)) => return Ok(Some(overflow)),
-                // Signal of another source.
                 Some(_) => {}
                 None => return Ok(None),
             }
@@ -194,7 +192,6 @@ const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;
 
-/// `struct f_owner_ex`.
 #[repr(C)]
 struct OwnerEx {
     kind: i32,

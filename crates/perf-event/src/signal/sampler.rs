@@ -15,13 +15,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Maximum time between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Sampler of one event, notified of each overflow by SIGIO.
 ///
-/// No code runs in a signal handler. A separate thread receives the signal and reads the ring
-/// buffer. The calling thread is sampled without interruption.
+/// No code runs in a signal handler: a separate thread receives the signal and reads the ring
+/// buffer.
 #[derive(Debug)]
 pub struct SignalSampler {
     fd: Arc<PerfFd>,
@@ -30,7 +29,6 @@ pub struct SignalSampler {
     listener: Option<JoinHandle<Result<Heard, Errno>>>,
 }
 
-/// Results of the listening thread.
 #[derive(Debug, Default)]
 struct Heard {
     bytes: Vec<u8>,
@@ -72,7 +70,6 @@ impl SignalSampler {
                 let signals = match signals {
                     Ok(signals) => signals,
                     Err(errno) => {
-                        // The receiver is gone.
                         let _ = ready.send(Err(errno));
                         return Err(errno);
                     }
@@ -128,12 +125,12 @@ impl SignalSampler {
 
 impl Drop for SignalSampler {
     fn drop(&mut self) {
-        // After `finish`, there is no error left to return.
+        // After `finish`, no error is left.
         let _ = self.end();
     }
 }
 
-/// Waits for signals, and reads the ring buffer at each.
+/// Reads the ring buffer at each signal.
 fn listen(
     signals: &OverflowSignals,
     mut ring: Ring,
@@ -142,7 +139,6 @@ fn listen(
 ) -> Result<Heard, Errno> {
     let mut heard = Heard::default();
     loop {
-        // Before the last read of the ring buffer.
         let last = stop.load(Ordering::Acquire);
         match signals.wait(Some(if last { Duration::ZERO } else { LOOK }))? {
             Some(overflow) if overflow.code == OverflowCode::HUP => heard.hang_ups += 1,
@@ -173,8 +169,8 @@ impl SignalSamples {
         self.decoder.records(&self.heard.bytes)
     }
 
-    /// Returns the number of overflow signals. It is lower than the number of samples, because at
-    /// most one SIGIO is pending.
+    /// Returns the number of overflow signals, lower than the number of samples: at most one SIGIO
+    /// is pending.
     pub fn overflows(&self) -> u64 {
         self.heard.overflows
     }

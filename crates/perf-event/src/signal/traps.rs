@@ -12,9 +12,8 @@ const KEPT: usize = 1024;
 /// Receiver of the SIGTRAPs of events with [`sigtrap`](crate::Builder::sigtrap), for all threads of
 /// this process. Only one may exist.
 ///
-/// The handler only stores the traps. Disable or close the events before dropping it, because an
-/// unhandled SIGTRAP ends the process. SIGTRAPs of other origin, such as a debugger's, go to the
-/// previous handler.
+/// The handler only stores the traps. Disable or close the events before dropping it: an unhandled
+/// SIGTRAP ends the process. Other SIGTRAPs, such as a debugger's, go to the previous handler.
 ///
 /// ```no_run
 /// use rprof_perf_event::{Breakpoint, Builder, Traps};
@@ -53,7 +52,6 @@ pub enum TrapsError {
     Refused(Errno),
 }
 
-/// Previous `struct sigaction`.
 struct Before(libc::sigaction);
 
 impl std::fmt::Debug for Before {
@@ -62,7 +60,7 @@ impl std::fmt::Debug for Before {
     }
 }
 
-/// Stored trap. `number` is set last: the count of traps including this one.
+/// Stored trap. `number`, the count of traps including this one, is set last.
 struct Note {
     number: AtomicUsize,
     data: AtomicU64,
@@ -87,7 +85,6 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// Traps dropped for lack of room.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// Previous handler and its flags.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static BEFORE_FLAGS: AtomicI32 = AtomicI32::new(0);
 
@@ -169,7 +166,6 @@ impl Drop for Traps {
     }
 }
 
-/// Handles SIGTRAP, as a signal handler.
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a complete siginfo to handlers with SA_SIGINFO.
     let what = SignalInfo::from_siginfo(unsafe { &*info });
@@ -203,7 +199,6 @@ fn keep(trap: Trap) {
     note.number.store(noted.wrapping_add(1), Ordering::Release);
 }
 
-/// Passes a SIGTRAP of another origin to the previous handler.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE.load(Ordering::Acquire);
     match before {

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 const RING: usize = 64 << 10;
 const SAMPLE: usize = 24;
 
-/// Event on writes of the word. Each write is a sample of [`SAMPLE`] bytes.
+/// Each write is a sample of [`SAMPLE`] bytes.
 fn sampled(word: &Word) -> Builder {
     let fields = SampleType::IDENTIFIER | SampleType::ADDR;
     word.event().period(1).sample(fields)
@@ -180,7 +180,6 @@ fn all_events_opened_by_a_thread_start_and_stop() {
     enable_all_opened_here().unwrap();
     write();
     assert_eq!(values(), (3, 4));
-    // Another thread has opened no events.
     std::thread::scope(|scope| scope.spawn(disable_all_opened_here).join().unwrap()).unwrap();
     write();
     assert_eq!(values(), (6, 8));
@@ -203,7 +202,6 @@ fn a_tracepoint_runs_a_bpf_program() {
     assert_eq!(after.attached, before.attached + 1);
     let id = crate::programs::id(&program);
     assert!(after.ids.contains(&id), "{after:?} lacks {id}");
-    // The program returns 0: no hit.
     call_getppid(23);
     assert_eq!(calls.reading().unwrap().value, 2);
     let dummy = Builder::software(Software::DUMMY).open_fd(None).unwrap();

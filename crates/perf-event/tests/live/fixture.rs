@@ -5,12 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// `tests/fixtures/writers.c`, running: it waits for [`go`](Self::go).
+/// `tests/fixtures/writers.c`: it waits for [`go`](Self::go).
 pub(crate) struct Writers {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Address of its word.
     pub(crate) address: u64,
     _tether: Tether,
 }
@@ -41,7 +40,7 @@ impl Writers {
         }
     }
 
-    /// Makes it write, and waits until it has. It then waits for its end.
+    /// Makes it write, and waits until it has.
     pub(crate) fn go(&mut self) {
         self.input.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();

@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const LOAD: libc::c_int = 5;
 const TRACEPOINT: u32 = 5;
 
-/// Start of `union bpf_attr` for `BPF_PROG_LOAD`.
 #[repr(C)]
 struct Load {
     kind: u32,
@@ -21,7 +20,7 @@ struct Load {
     flags: u32,
 }
 
-/// A tracepoint program that returns 0. Skips the test if loading is not allowed.
+/// Returns a program that returns 0. Skips the test if loading is not allowed.
 #[track_caller]
 pub(crate) fn returns_zero() -> Option<OwnedFd> {
     // r0 = 0; exit
@@ -39,7 +38,7 @@ pub(crate) fn returns_zero() -> Option<OwnedFd> {
         flags: 0,
     };
     // SAFETY: the kernel reads `size_of::<Load>()` bytes and the memory behind the pointers, which
-    // lives until the end of this function.
+    // outlives the call.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, LOAD, &raw const load, size_of::<Load>()) };
     if fd < 0 {
         let error = std::io::Error::last_os_error();

@@ -9,7 +9,6 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Event that never counts but carries records.
 fn dummy() -> Builder {
     Builder::software(Software::DUMMY)
         .exclude_kernel(true)
@@ -18,7 +17,6 @@ fn dummy() -> Builder {
         .disabled(false)
 }
 
-/// A shell that waits for a line before it runs the script.
 fn shell(tether: &Tether, script: &str) -> Child {
     let mut command = Command::new("sh");
     command
@@ -31,7 +29,6 @@ fn go(child: &mut Child) {
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-/// Types of records seen.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     mmap: usize,
@@ -42,7 +39,6 @@ struct Seen {
     exit: usize,
 }
 
-/// Reads all records, each with a trailer.
 fn seen(sampler: &mut Sampler) -> Seen {
     let mut seen = Seen::default();
     while let Next::Record(next) = sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -125,7 +121,6 @@ fn mappings_of_data_are_recorded() {
 fn switches_are_recorded() {
     needs!(PerfEvents);
     let mut sampler = Sampler::open(&dummy().context_switch(true), 64 << 10).unwrap();
-    // A sleeping thread leaves the CPU.
     std::thread::sleep(Duration::from_millis(2));
     let (mut out, mut back) = (0, 0);
     while let Next::Record(next) = sampler.next(Some(Duration::ZERO)).unwrap() {
@@ -176,7 +171,6 @@ fn threads_inherit_and_children_do_not() {
     std::thread::scope(|scope| scope.spawn(|| call_getppid(11)).join().unwrap());
     let counts = || (all.read().unwrap().value, threads.read().unwrap().value);
     assert_eq!(counts(), (11, 11));
-    // The shell calls getppid at its start.
     let script = "echo $PPID";
     let output = Command::new("sh").args(["-c", script]).output().unwrap();
     assert!(output.status.success());

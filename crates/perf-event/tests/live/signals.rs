@@ -7,7 +7,7 @@ use rprof_testing::needs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// Event on writes of the word. Each write is a sample with its address.
+/// Each write is a sample with its address.
 fn sampled(word: &Word) -> Builder {
     word.event().period(1).sample(SampleType::ADDR)
 }

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time of any wait. A test that reaches it has failed.
+/// Maximum time of any wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Word whose writes a breakpoint counts. Each test has its own.
+/// Word whose writes a breakpoint counts.
 #[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU64);
 
@@ -36,8 +36,8 @@ impl Word {
     }
 }
 
-/// Number of a tracepoint such as `syscalls/sys_enter_getppid`. If tracefs is not mounted, a child
-/// reads it in its own mount namespace.
+/// Returns the number of a tracepoint such as `syscalls/sys_enter_getppid`. If tracefs is not
+/// mounted, a child reads it in its own mount namespace.
 #[track_caller]
 pub(crate) fn tracepoint(name: &str) -> Option<u64> {
     let path = format!("/sys/kernel/tracing/events/{name}/id");

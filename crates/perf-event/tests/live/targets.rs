@@ -117,7 +117,7 @@ fn an_exec_enables_an_event() {
     assert!(after.value > 0 && after.enabled > Some(0), "{after:?}");
 }
 
-/// Sum of an event opened on each online CPU, while this thread calls getppid(2) 23 times.
+/// Sums an event on each online CPU, while this thread calls getppid(2) 23 times.
 fn on_all_cpus(open: impl Fn(u32) -> Builder) -> u64 {
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let cpus = cpus.trim().split(',').flat_map(|range| {
@@ -133,7 +133,6 @@ fn on_all_cpus(open: impl Fn(u32) -> Builder) -> u64 {
 #[test]
 fn everything_on_a_cpu_is_counted() {
     let Some(event) = getppid() else { return };
-    // Other processes may call it as well.
     assert!(on_all_cpus(|cpu| event.clone().everything_on(cpu)) >= 23);
     let error = event.thread(-1).open().unwrap_err();
     assert_eq!(error.errno, Errno::INVAL, "any process on any CPU");
@@ -154,7 +153,6 @@ fn a_control_group_is_counted() {
 fn a_thread_is_counted_on_one_cpu() {
     needs!(PerfEvents);
     let word = Word::new();
-    // A separate thread, because it is bound to a CPU.
     std::thread::scope(|scope| {
         let bound = scope.spawn(|| {
             let allowed = rustix::thread::sched_getaffinity(None).unwrap();
