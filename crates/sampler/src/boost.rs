@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum duration of a boost in ns.
+/// In ns.
 const LIMIT: u64 = 300_000_000;
 
-/// Minimum credit in ns to begin a boost.
+/// Minimum credit in ns to begin.
 const MINIMUM: u64 = 30_000_000;
 
 /// Time in ns that earns one ns of boost.
@@ -18,8 +18,8 @@ const EARNED_IN: u64 = 4;
 /// Real-time scheduling of the calling thread while it is late, at most a quarter of the time.
 ///
 /// A nice value works only within one scheduling group, such as a session (`sched_autogroup`) or a
-/// container. A receiver without CPU time loses samples. SCHED_FIFO ignores groups. Since it takes
-/// the CPU from everything else, its use is limited.
+/// container. A receiver without CPU time loses samples. SCHED_FIFO ignores groups, but takes the
+/// CPU from everything else.
 ///
 /// Does nothing if SCHED_FIFO is not permitted (CAP_SYS_NICE, `ulimit -r`).
 #[derive(Debug, Default)]
@@ -30,11 +30,10 @@ pub struct LateBoost {
 }
 
 impl LateBoost {
-    /// Creates the boost of an ordinary receiver. With `realtime`, its drain threads' priority, it
+    /// Creates the boost of an ordinary receiver. With `realtime`, the drain threads' priority, it
     /// is a real-time thread from the first [`update`](Self::update) on.
     pub fn new(realtime: Option<u8>) -> LateBoost {
         let boost = LateBoost::default();
-        // Drain threads have a higher priority.
         let priority = realtime.map_or(0, |drains| drains.saturating_sub(1).max(1));
         boost.boosted.set(priority);
         boost
@@ -50,8 +49,7 @@ impl LateBoost {
         self.boosted.clone()
     }
 
-    /// Begins or ends the boost of the calling thread. Nearly free while it is neither late nor
-    /// boosted.
+    /// Begins or ends the boost of the calling thread. Nearly free otherwise.
     pub fn update(&mut self, is_late: bool) {
         if self.is_settled {
             return;
@@ -60,7 +58,6 @@ impl LateBoost {
         let asked = self.boosted.priority();
         if asked != 0 && !on {
             self.is_settled = true;
-            // The session reports a refusal.
             let _ = scheduling::make_realtime(asked);
             return;
         }
@@ -101,7 +98,7 @@ struct Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // This thread still exists, so no other has its id.
+        // This thread still exists, so its id is unique.
         let mut helpers = self.boosted.helpers();
         helpers.retain(|(tid, _)| *tid != self.tid);
     }
@@ -113,9 +110,9 @@ pub struct Boosted(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Real-time priority of the receiver; 0 for none.
+    /// 0 for none.
     priority: AtomicU8,
-    /// Followers, each with its current priority.
+    /// With their current priorities.
     helpers: Mutex<Vec<(libc::pid_t, u8)>>,
 }
 
@@ -132,7 +129,7 @@ impl Boosted {
         (self.0.helpers.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the boost of all followers at once, since their work may take long.
+    /// Ends the boost of all followers at once: their work may take long.
     fn end(&self) {
         let mut helpers = self.helpers();
         self.set(0);
@@ -143,8 +140,8 @@ impl Boosted {
         }
     }
 
-    /// Gives the calling thread the receiver's current scheduling. Call it before each piece of
-    /// work, since a boosted receiver may wait for this thread.
+    /// Gives the calling thread the receiver's scheduling. Call it before each piece of work that a
+    /// boosted receiver may wait for.
     pub fn follow(&self) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         let is_first = FOLLOWED.with_borrow_mut(|followed| {
@@ -165,7 +162,6 @@ impl Boosted {
             helpers.len() - 1
         });
         let priority = self.priority();
-        // Without permission, the receiver is not boosted either.
         let _ = match (helpers[at].1, priority) {
             (old, new) if old == new => Ok(()),
             (_, 0) => scheduling::make_ordinary(),
@@ -178,7 +174,7 @@ impl Boosted {
 #[derive(Debug)]
 struct Account {
     is_on: bool,
-    /// Remaining credit in ns.
+    /// In ns.
     left: u64,
     seen_at: u64,
 }

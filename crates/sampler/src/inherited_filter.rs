@@ -1,7 +1,7 @@
 //! [`InheritedEventFilter`]: drops duplicate samples, and the recorder's own samples.
 //!
 //! A thread attached after its creator may have inherited events and its own (see
-//! `open/attach.rs`). Every record contains the id of its event, so:
+//! `open/attach.rs`). Every record contains its event's id, so:
 //!
 //! - a thread that was attached late counts only under the ids of its own events;
 //! - its children inherit both, and count under their creator's ids;
@@ -14,22 +14,21 @@ use rprof_records::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Drops duplicate samples. It follows FORK, EXIT and COMM records, so every record must pass
-/// through one filter in time order.
+/// Drops duplicate samples. It follows FORK, EXIT and COMM records, so every record must pass in
+/// time order.
 #[derive(Clone, Debug)]
 pub struct InheritedEventFilter {
     samples: SampleLayout,
     sideband: SampleLayout,
-    /// Thread by event id, for threads that were attached late.
+    /// For threads that were attached late.
     owner_of_id: HashMap<u64, u32>,
-    /// Owner of the ids under which a thread counts. Other threads count under any id.
+    /// Owner of the ids under which a thread counts. Others count under any id.
     owner_of_thread: HashMap<u32, u32>,
-    /// Ids of events that were closed again; no attr has them.
+    /// Ids of closed events, without an attr.
     abandoned: HashSet<u64>,
     excluded: Option<u32>,
-    /// Drops records of other processes, if whole CPUs are recorded for a few.
     only: Option<TargetOnly>,
-    /// Thread and time of the last exec that set an owner.
+    /// Last exec that set an owner.
     last_exec: (u32, u64),
     rejected: u64,
 }
@@ -62,7 +61,7 @@ impl InheritedEventFilter {
         }
     }
 
-    /// Drops records with these ids of closed events. perf 6.1 rejects files with such records.
+    /// Drops records with these ids of closed events, which perf 6.1 rejects.
     pub(crate) fn abandoned(mut self, ids: impl IntoIterator<Item = u64>) -> InheritedEventFilter {
         self.abandoned.extend(ids);
         self
@@ -73,7 +72,6 @@ impl InheritedEventFilter {
         self
     }
 
-    /// Returns true if the filter accepts every record.
     pub(crate) fn accepts_all(&self) -> bool {
         self.owner_of_thread.is_empty()
             && self.excluded.is_none()
@@ -156,7 +154,6 @@ impl InheritedEventFilter {
 
     fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
         match event {
-            // The creator of an attached thread is unknown.
             ProcessEvent::Forked {
                 tid, parent_tid, ..
             } => {
@@ -176,7 +173,7 @@ impl InheritedEventFilter {
             ProcessEvent::Ended { tid, .. } => {
                 self.owner_of_thread.remove(&tid.cast_unsigned());
             }
-            // The thread that calls exec gets the first thread's id (execve(2)).
+            // A thread in exec gets the first thread's id (execve(2)).
             ProcessEvent::Executed { tid, .. } => {
                 let (tid, time) = (tid.cast_unsigned(), id.time.unwrap_or(0));
                 match id.id.and_then(|id| self.owner_of_id.get(&id)) {
@@ -197,7 +194,7 @@ impl InheritedEventFilter {
     }
 }
 
-/// Returns false for records of other processes. They are no duplicates, so nobody counts them.
+/// Returns false for records of other processes, which nobody counts.
 fn is_of_target(
     only: &mut TargetOnly,
     (samples, sideband): (&SampleLayout, &SampleLayout),
@@ -222,7 +219,7 @@ fn is_of_target(
     }
 }
 
-/// Maximum time in ns between two COMM records of one exec.
+/// Maximum ns between two COMM records of one exec.
 const SAME_EXEC: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -238,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Creates a filter for threads attached late. Event ids are 100 above the thread ids.
+    /// Threads were attached late. Event ids are 100 above the thread ids.
     fn filter(late: &[u32], excluded: Option<u32>) -> InheritedEventFilter {
         let layout = SampleLayout::new(&attr(), Endian::NATIVE);
         let suspects = late
@@ -363,7 +360,6 @@ mod tests {
             }
             assert!(accepts(&mut filter, 7, 7, 108) && !accepts(&mut filter, 7, 7, 50));
         }
-        // An exec of an early thread clears its owner.
         let mut filter = filter(&[7, 8], None);
         tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
         assert!(accepts(&mut filter, 7, 7, 50));

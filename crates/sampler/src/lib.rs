@@ -6,10 +6,9 @@
 //!   rings --> a drain thread for each CPU --> Receiver<Batch> --> the caller
 //! ```
 //!
-//! [`Session`] is the entry point. It plans, opens the events, steps down where the kernel refuses,
-//! and starts the threads. Records come out as bytes, which `rprof-records` decodes. Events come
-//! from `rprof-events`, the command and the targets from `rprof-launch`, single events and rings
-//! from `rprof-perf-event`. The crate writes no files and knows no symbols.
+//! [`Session`] is the entry point. Records come out as bytes, which `rprof-records` decodes. Events
+//! come from `rprof-events`, the command and the targets from `rprof-launch`, single events and
+//! rings from `rprof-perf-event`. The crate writes no files and knows no symbols.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,10 +1,7 @@
-//! Memory limit of this process.
-
 use std::fs;
 use std::path::Path;
 
-/// Returns the machine's memory in bytes, or a lower limit of the control group. `None` if both are
-/// unknown.
+/// Returns the machine's memory in bytes, or a lower limit of the control group.
 pub(crate) fn memory_limit() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     limit_by(&read)

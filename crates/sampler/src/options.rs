@@ -45,8 +45,8 @@ pub struct SamplingOptions {
     pub enabled_from_start: bool,
     /// Exclude this process. Default: no.
     pub exclude_self: bool,
-    /// Exclude clock samples on idle CPUs (`exclude_idle`). Many PMUs refuse this flag, so other
-    /// events ignore it. Default: no.
+    /// Exclude clock samples on idle CPUs (`exclude_idle`). Other events ignore it, because many
+    /// PMUs refuse this flag. Default: no.
     pub exclude_idle: bool,
     /// Stack bytes to copy into each sample, with the user registers, instead of the user
     /// callchain. Default: none.
@@ -66,14 +66,14 @@ pub struct SamplingOptions {
     pub trace_bytes: Option<usize>,
     /// Clock of the records. Default: CLOCK_MONOTONIC, or the kernel's own clock before Linux 4.1.
     pub clock: Option<Clock>,
-    /// Record when threads leave their CPU, with their stacks, and come back, by an event of
-    /// [`Role::OffCpu`](crate::Role::OffCpu). The default event is then `cpu-clock`, which has the
-    /// unit of the times between switches. Default: no.
+    /// Record when threads leave their CPU, with their stacks, and come back
+    /// ([`Role::OffCpu`](crate::Role::OffCpu)). The default event is then `cpu-clock`, with the
+    /// same unit. Default: no.
     pub off_cpu: bool,
-    /// With `off_cpu`, also record who wakes threads, by the tracepoint `sched:sched_waking`
+    /// With `off_cpu`, also record who wakes threads, by `sched:sched_waking`
     /// ([`Role::Wakeups`](crate::Role::Wakeups)). If refused, this is a step down. Default: no.
     pub wakers: bool,
-    /// Record which request a sample belongs to, as OpenTelemetry's thread context tells
+    /// Record each sample's request from OpenTelemetry's thread context
     /// ([`Role::Contexts`](crate::Role::Contexts)). If refused, this is a step down. Default: no.
     pub requests: bool,
     /// Options of the drain threads.
@@ -166,8 +166,8 @@ pub struct DrainOptions {
     /// Sample buffers of each CPU. If the receiver holds all of them, samples stay in the ring.
     /// Default: 16. Many CPUs have [fewer](Self::buffers).
     pub sample_buffers: usize,
-    /// Bytes of sample buffers shared by all CPUs, for a late receiver. They use memory only while
-    /// batches wait. Default: 1/16 of the available memory, at most 256 MiB.
+    /// Bytes of sample buffers shared by all CPUs, for a late receiver, used only while batches
+    /// wait. Default: 1/16 of the available memory, at most 256 MiB.
     pub reserve_bytes: Option<usize>,
     /// Sideband buffers of each CPU, up to 64 KiB each. Default: 256, enough for 40,000 mappings if
     /// the receiver stalls. Many CPUs have [fewer](Self::buffers).
@@ -175,7 +175,7 @@ pub struct DrainOptions {
     /// Pin each drain thread to its CPU, if this process may run there. Default: yes.
     ///
     /// The kernel writes a record with preemption disabled, so a pinned thread never sees a partial
-    /// one. Watermarks are then exact, and the thread copies memory of its own node.
+    /// one. Its watermarks are exact, and it copies memory of its own node.
     pub pin: bool,
     /// Nice value of the drain threads. Default: a low one if permitted.
     pub nice: Option<i32>,

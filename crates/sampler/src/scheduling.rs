@@ -6,10 +6,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Nice value of threads that need little time, but must not wait for the workload.
 const URGENT_NICE: i32 = -15;
 
-/// Real-time priority of a late drain thread, which has short work.
+/// A late drain thread has short work.
 pub(crate) const LATE_DRAIN: u8 = 2;
 
-/// Real-time priority of a late receiver, below the drain threads.
+/// Below the drain threads.
 pub(crate) const LATE_RECEIVER: u8 = 1;
 
 /// Gives the calling thread precedence, if permitted.
@@ -22,14 +22,14 @@ pub fn take_no_precedence() {
     let _ = renice(0);
 }
 
-/// Sets the nice value of the calling thread (per thread on Linux, sched(7)).
+/// Sets the calling thread's nice value (per thread on Linux, sched(7)).
 pub(crate) fn renice(nice: i32) -> Result<(), Errno> {
     rustix::process::setpriority_process(None, nice)
 }
 
 /// Pins the calling thread to `cpu`, if its current affinity allows it.
 ///
-/// The check respects taskset(1) and isolcpus.
+/// Respects taskset(1) and isolcpus.
 pub(crate) fn pin_to(cpu: u32) -> bool {
     let cpu = cpu as usize;
     if cpu >= CpuSet::MAX_CPU {
@@ -41,18 +41,18 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     is_allowed && sched_setaffinity(None, &only).is_ok()
 }
 
-/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)). Its
-/// children are ordinary threads.
+/// Puts the calling thread under SCHED_FIFO, 1 being the lowest priority (sched(7)). Its children
+/// are ordinary threads.
 pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
     set_scheduler_of(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
 }
 
-/// Undoes [`make_realtime`], except for the reset on fork, since its removal needs CAP_SYS_NICE.
+/// Undoes [`make_realtime`], except for the reset on fork, which needs CAP_SYS_NICE.
 pub(crate) fn make_ordinary() -> Result<(), Errno> {
     make_thread_ordinary(0)
 }
 
-/// Undoes [`make_realtime`] for another thread of this process.
+/// Undoes [`make_realtime`] for another thread.
 pub(crate) fn make_thread_ordinary(tid: libc::pid_t) -> Result<(), Errno> {
     set_scheduler_of(tid, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)
 }

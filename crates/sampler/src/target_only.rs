@@ -3,13 +3,12 @@
 use rprof_records::ProcessEvent;
 use std::collections::HashSet;
 
-/// Processes and threads of the target. It follows FORK records, so all must pass in time order.
+/// Processes and threads of the target. All FORK records must pass in time order.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetOnly {
     pids: HashSet<u32>,
-    /// Sampled threads; `None` for all of the processes.
+    /// `None` for all of the processes.
     tids: Option<HashSet<u32>>,
-    /// True if processes that the target starts belong to it.
     follows: bool,
 }
 
@@ -26,7 +25,6 @@ impl TargetOnly {
         self.follows
     }
 
-    /// Returns true for samples and switches of the target.
     pub(crate) fn has_thread(&self, pid: Option<u32>, tid: Option<u32>) -> bool {
         match &self.tids {
             Some(tids) => tid.is_some_and(|tid| tids.contains(&tid)),
@@ -34,7 +32,7 @@ impl TargetOnly {
         }
     }
 
-    /// Handles an event of any process. Returns true if it concerns the target, or the kernel.
+    /// Returns true if an event concerns the target, or the kernel.
     pub(crate) fn follow(&mut self, event: &ProcessEvent<'_>) -> bool {
         let (pid, parent) = match event {
             ProcessEvent::Forked {
@@ -50,7 +48,6 @@ impl TargetOnly {
         };
         let pid = pid.cast_unsigned();
         if let Some(parent) = parent {
-            // Ids are reused.
             match self.follows && self.pids.contains(&parent.cast_unsigned()) {
                 true => self.pids.insert(pid),
                 false => self.pids.remove(&pid),
@@ -85,7 +82,6 @@ mod tests {
         assert!(only.follow(&forked(8, 7)) && only.has_thread(Some(8), Some(8)));
         assert!(only.follow(&forked(9, 8)) && only.has_thread(Some(9), Some(99)));
         assert!(!only.follow(&forked(10, 3)) && !only.has_thread(Some(10), Some(10)));
-        // Another process reuses the id.
         assert!(!only.follow(&forked(9, 3)) && !only.has_thread(Some(9), Some(9)));
         let thread = ProcessEvent::Forked {
             pid: 7,

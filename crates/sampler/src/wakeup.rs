@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A flag for poll(2), based on eventfd(2). It stays raised until it is lowered.
+/// Based on eventfd(2). It stays raised until it is lowered.
 #[derive(Debug)]
 pub(crate) struct WakeupFlag(OwnedFd);
 
@@ -37,13 +37,11 @@ pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }
 
-/// Waits for any of `fds` until `timeout` (`None`: forever). Returns the number of ready ones; 0
-/// after a signal.
+/// Waits for any of `fds` until `timeout`. Returns the number of ready ones; 0 after a signal.
 ///
 /// # Errors
 /// If memory is exhausted.
 pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize, Errno> {
-    // Practically infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(ready) => Ok(ready),

@@ -1,11 +1,11 @@
 //! Ids of events that were opened again.
 //!
 //! Headers of recordings and tables of receivers have the ids from the start. So records of a new
-//! event get the id of the event that it replaces.
+//! event get its predecessor's id.
 
 use rprof_records::RecordType;
 
-/// Pairs of ids: of a new event, and of the first event in its place.
+/// Id of a new event, and of the first event in its place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases(Vec<(u64, u64)>);
 
@@ -14,7 +14,7 @@ impl Aliases {
         self.0.is_empty()
     }
 
-    /// Adds a new event that replaces `old`. Returns the id of the first event.
+    /// Adds a new event in place of `old`. Returns the first event's id.
     pub(super) fn add(&mut self, new: u64, old: u64) -> u64 {
         let first = self.first_of(old).unwrap_or(old);
         self.0.push((new, first));
@@ -26,7 +26,7 @@ impl Aliases {
         found.map(|(_, first)| *first)
     }
 
-    /// Replaces the ids in whole records with IDENTIFIER in their samples and trailers.
+    /// Replaces the ids in whole records with IDENTIFIER.
     pub(super) fn apply(&self, mut records: &mut [u8]) {
         while let [a, b, c, d, _, _, low, high, ..] = *records {
             let size = usize::from(u16::from_ne_bytes([low, high]));

@@ -26,8 +26,7 @@ pub struct Batch {
     /// Watermark in ns of the records' clock: the CPU will send no earlier record after this batch.
     /// It never decreases; `u64::MAX` in the last batch.
     ///
-    /// It is exact if the thread is pinned to its CPU (see
-    /// [`DrainCounts::pinned`](super::DrainCounts::pinned)). Otherwise a stamped record may not
-    /// have been published when the ring was read, so allow 1 ms of slack.
+    /// It is exact if the thread is [pinned](super::DrainCounts::pinned) to its CPU. Otherwise a
+    /// stamped record may not have been published when the ring was read, so allow 1 ms.
     pub watermark: u64,
 }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Maximum capacity in bytes of a recycled buffer.
 const MAX_KEPT: usize = 1 << 20;
 
-/// Buffer pool of one ring, used by its drain thread.
+/// Buffer pool of one ring.
 #[derive(Debug)]
 pub struct BufferPool {
     free: Receiver<Vec<u8>>,
     total: usize,
     loans: Loans,
-    /// Number of bare watermarks that the receiver has not returned.
+    /// Bare watermarks that the receiver has not returned.
     pub(super) watermarks: Arc<AtomicUsize>,
 }
 
@@ -27,7 +27,6 @@ impl BufferPool {
         own.or_else(|| self.loans.borrow().then(Vec::new))
     }
 
-    /// Returns true if the receiver holds more than half of the buffers.
     pub(super) fn is_low(&self) -> bool {
         self.free.len() < self.total / 2
     }
@@ -40,7 +39,7 @@ struct Loans {
 }
 
 impl Loans {
-    /// Takes a buffer from the reserve. Returns false if it is empty.
+    /// Takes a buffer from the reserve, if it has any.
     fn borrow(&self) -> bool {
         let taken = one_less(&self.reserve);
         if taken {
@@ -67,7 +66,6 @@ fn one_less(count: &AtomicUsize) -> bool {
 struct ReturnChannel {
     free: Sender<Vec<u8>>,
     loans: Loans,
-    /// Number of bare watermarks that the receiver has not returned.
     watermarks: Arc<AtomicUsize>,
 }
 
@@ -101,11 +99,9 @@ impl Recycler {
             return;
         }
         bytes.clear();
-        // Larger than any batch of a drain thread.
         if bytes.capacity() > MAX_KEPT {
             bytes = Vec::new();
         }
-        // Extra buffer of the last round.
         let _ = channel.free.try_send(bytes);
     }
 }
@@ -114,7 +110,7 @@ impl Recycler {
 /// shared by all sample pools. Buffers use no memory before their first use, reserve buffers none
 /// after it.
 ///
-/// Sessions have their own pools. These are for other batches.
+/// Sessions have their own pools.
 pub fn make(
     cpus: &[u32],
     samples: usize,
@@ -231,7 +227,6 @@ mod tests {
             bytes,
             watermark: 0,
         };
-        // The reserve takes the first buffer, even the pool's own.
         recycler.recycle(batch(3, borrowed));
         let mut again = pools[1].0.pop().unwrap();
         assert_eq!(again.capacity(), 0);

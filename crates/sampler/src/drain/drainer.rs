@@ -23,10 +23,10 @@ use std::time::Duration;
 
 const STARVED: Duration = Duration::from_millis(5);
 
-/// During fast draining, hang-ups are checked only every so many rounds.
+/// Fast draining checks hang-ups only every so many rounds.
 const ALL_POLLED: u32 = 64;
 
-/// Maximum number of batches from one ring in one remote drain, since the receiver has other rings.
+/// Maximum batches from one ring in one remote drain: the receiver has other rings.
 const MAX_REMOTE_ROUNDS: u32 = 8;
 
 /// Counts of a drain thread.
@@ -51,26 +51,25 @@ pub struct DrainCounts {
     pub unsent_bytes: u64,
 }
 
-/// Maximum time in ns between the timestamp of a record and its publication: meanwhile the kernel
-/// copies up to 64 KiB of stack.
+/// Maximum ns between a record's timestamp and its publication: meanwhile the kernel copies up to
+/// 64 KiB of stack.
 pub(super) const REMOTE_SLACK: u64 = 1_000_000;
 
-/// Duration in ns of a late drain thread's real-time scheduling.
+/// In ns.
 const HURRY: u64 = 2_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DrainedFrom {
-    /// The ring's own thread. If pinned to the ring's CPU, it never sees a partial record.
+    /// Pinned to the ring's CPU, it never sees a partial record.
     OwnThread,
-    /// Another thread, see [`REMOTE_SLACK`].
+    /// See [`REMOTE_SLACK`].
     Elsewhere,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// Becomes real-time when the thread is late.
     WhenLate,
-    /// Real-time. The thread was last late at this time.
+    /// The thread was last late at this time.
     Late(u64),
     Settled,
 }
@@ -84,7 +83,7 @@ impl Urgency {
     }
 }
 
-/// Drainer of a CPU, shared by its own thread and remote drains. `None` once its thread has ended.
+/// Shared by a CPU's thread and remote drains. `None` once its thread has ended.
 pub(super) type SharedDrainer = Arc<Mutex<Option<Drainer>>>;
 
 /// Locks a drainer. A thread that panicked has at worst drained too little.
@@ -105,13 +104,12 @@ pub(super) struct Drainer {
     pub(super) idle: Duration,
     pub(super) fast_drain: FastDrain,
     pub(super) number: usize,
-    /// With this many queued messages, no bare watermarks are added.
+    /// Number of queued messages from which no bare watermarks are added.
     pub(super) crowded: usize,
     pub(super) urgency: Urgency,
     pub(super) watermark: u64,
-    /// Events that replace those of the start.
     pub(super) aliases: Aliases,
-    /// True until the thread has noticed that its events were replaced.
+    /// True until the thread has noticed its new events.
     pub(super) is_renewed: bool,
     pub(super) counts: DrainCounts,
 }
@@ -156,7 +154,6 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
     let wakeup = fast_drain.wakeup(number);
     let mut fds = vec![readable(stop.as_fd())];
     fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
-    // The rings' descriptors leave the list when they hang up.
     let first_ring = fds.len();
     fds.push(readable(events.samples.as_fd()));
     fds.push(readable(events.sideband.as_fd()));
@@ -192,8 +189,8 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
                 .iter()
                 .map(rustix::event::PollFd::revents)
         };
-        // POLLHUP stays once all sampled tasks have ended or the CPU is offline, and POLLERR if a
-        // pinned event has no counter. In the list they would cause a busy loop.
+        // POLLHUP stays once all sampled tasks have ended or the CPU is offline, POLLERR without a
+        // counter. In the list they would cause a busy loop.
         if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
             let mut at = 0;
             fds.retain(|fd| {
@@ -217,8 +214,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
 }
 
 impl Drainer {
-    /// Lets records of new events pass for records of the events that they replace. Pairs of ids,
-    /// the new one first.
+    /// Takes pairs of ids, the new one first.
     pub(super) fn add_aliases(&mut self, ids: &[(u64, u64)]) {
         let mut dumps = (*self.layouts.dumps).clone();
         for (new, old) in ids {
@@ -232,7 +228,7 @@ impl Drainer {
     }
 
     /// Returns true once after the events were replaced. Pins the thread again: the kernel moved it
-    /// when its CPU went offline, and watermarks are exact only there.
+    /// when its CPU went offline.
     fn take_renewed(&mut self) -> bool {
         let is_renewed = std::mem::take(&mut self.is_renewed);
         if is_renewed && self.counts.pinned {
@@ -249,8 +245,8 @@ impl Drainer {
         }
     }
 
-    /// Makes the drain thread a real-time thread if it finds half of its ring full, until it has
-    /// been in time for a while. See [`LateBoost`](crate::LateBoost) for the reason.
+    /// Makes the drain thread real-time if it finds half of its ring full, until it has been in
+    /// time for a while: see [`LateBoost`](crate::LateBoost).
     fn hurry_if_late(&mut self) {
         let samples = &self.rings.samples;
         let is_late = samples.unread() >= samples.size() / 2;
@@ -258,7 +254,6 @@ impl Drainer {
             Urgency::WhenLate if is_late => {
                 match scheduling::make_realtime(scheduling::LATE_DRAIN) {
                     Ok(()) => Urgency::Late(self.clock.now_ns()),
-                    // Without permission, only a larger ring helps.
                     Err(_) => Urgency::Settled,
                 }
             }
@@ -312,7 +307,6 @@ impl Drainer {
         match (first, second) {
             (Some((stream, bytes)), None) => self.send(stream, bytes, watermark),
             (Some((early, early_bytes)), Some((stream, bytes))) => {
-                // Later records may be as old as this batch's.
                 self.send(early, early_bytes, self.watermark);
                 self.send(stream, bytes, watermark);
             }
@@ -328,7 +322,7 @@ impl Drainer {
     }
 
     /// Drains the rest once all events are disabled. Sends at most the rings' initial contents, so
-    /// it ends even if an event could not be disabled.
+    /// it ends even if an event stays enabled.
     fn finish(&mut self) {
         self.drain_trace(TraceDrain::finish);
         for stream in [Stream::Sideband, Stream::Samples] {
@@ -346,28 +340,25 @@ impl Drainer {
         self.send(Stream::Samples, Vec::new(), u64::MAX);
     }
 
-    /// Returns the watermark of a round that began at `now`: `now`, or the time of an older record
-    /// in a ring.
+    /// Returns the watermark of a round: `now`, or the time of an older record in a ring.
     fn reached(&self, now: u64) -> u64 {
         let waiting = [Stream::Sideband, Stream::Samples];
         let oldest = waiting.into_iter().filter_map(|stream| self.oldest(stream));
-        // Watermarks never decrease, even if record times do.
+        // Watermarks never decrease.
         oldest.fold(now, u64::min).max(self.watermark)
     }
 
-    /// Returns the time of the oldest record in a ring; 0 for one without a time, which stops the
-    /// watermark.
+    /// Returns the time of the oldest record; 0 for one without a time, which stops the watermark.
     fn oldest(&self, stream: Stream) -> Option<u64> {
         let (ring, layout) = match stream {
             Stream::Samples => (&self.rings.samples, &self.layouts.samples),
             Stream::Sideband => (&self.rings.sideband, &self.layouts.sideband),
         };
-        // The next drain drops damaged data.
         let record = ring.peek()?;
         Some(time_of(&record, layout).unwrap_or(0))
     }
 
-    /// Takes a batch from a ring; empty if there is nothing, `None` without a buffer.
+    /// Takes a batch; empty if there is nothing, `None` without a buffer.
     fn next_batch(&mut self, stream: Stream) -> Option<Vec<u8>> {
         let ring = self.ring(stream);
         if ring.unread() == 0 {
@@ -394,7 +385,7 @@ impl Drainer {
         Some(bytes)
     }
 
-    /// Fills a buffer from a ring. Returns the number of bytes removed from the ring.
+    /// Returns the number of bytes removed from the ring.
     fn drain(&mut self, stream: Stream, bytes: &mut Vec<u8>) -> usize {
         let limit = match stream {
             Stream::Samples => self.batch_bytes,
@@ -402,7 +393,7 @@ impl Drainer {
         };
         let drained = match stream {
             Stream::Samples if !self.layouts.dumps.is_empty() => {
-                // A buffer grown by doubling would take twice the memory.
+                // Doubling would take twice the memory.
                 bytes.reserve_exact(limit);
                 let Layouts { dumps, bases, .. } = &self.layouts;
                 self.rings.samples.drain_with(|record| {

@@ -1,4 +1,4 @@
-//! [`FastDrain`]: makes drain threads read their rings more often for a while.
+//! [`FastDrain`]: more frequent reads for a while.
 
 use std::io;
 use std::sync::Arc;
@@ -8,34 +8,33 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use crate::wakeup::WakeupFlag;
 
-/// Maximum interval for any number of CPUs: later the memory of a process has mostly changed.
+/// Maximum interval: later the memory of a process has mostly changed.
 const LONGEST: Duration = Duration::from_millis(5);
 
 /// Factor of the interval for relaxed requests: 32 ms with the default interval.
 const RELAXED: u32 = 16;
 
-/// Above this number of CPUs the interval grows, since one thread receives all messages.
+/// Above this number of CPUs the interval grows: one thread receives all messages.
 const FEW: u32 = 64;
 
-/// Maximum number of CPUs if the receiver drains all rings, since it copies all data.
+/// Maximum number of CPUs if the receiver drains all rings and copies all data.
 const MAX_REMOTE: usize = 16;
 
 /// While active, every drain thread empties its rings at the interval
 /// [`DrainOptions::fast`](crate::DrainOptions::fast), so that the receiver sees each sample soon.
-/// Otherwise a thread waits until a quarter of a ring is full, or for
+/// Otherwise it waits until a quarter of a ring is full, or for
 /// [`DrainOptions::idle`](crate::DrainOptions::idle).
 ///
-/// A pinned drain thread preempts the workload on its CPU each time. On few CPUs the receiver can
-/// [drain the rings instead](crate::RemoteDrain), from any idle CPU.
+/// A pinned drain thread preempts the workload on its CPU. On few CPUs the receiver can [drain the
+/// rings instead](crate::RemoteDrain), from any idle CPU.
 ///
 /// Cheap to clone; all clones share one state.
 #[derive(Clone, Debug)]
 pub struct FastDrain {
-    /// End in ns of CLOCK_MONOTONIC.
+    /// In ns of CLOCK_MONOTONIC.
     until: Arc<AtomicU64>,
-    /// The same for relaxed requests.
     relaxed_until: Arc<AtomicU64>,
-    /// Flags raised at the beginning, one for each thread.
+    /// Raised at the beginning, one for each thread.
     wakeups: Arc<[WakeupFlag]>,
     interval: Duration,
     /// True if the receiver drains instead of the threads.
@@ -69,8 +68,7 @@ impl FastDrain {
         }
     }
 
-    /// Drains fast until `time`, in ns of CLOCK_MONOTONIC. Earlier times than the last request's
-    /// are ignored.
+    /// Drains fast until `time`, in ns of CLOCK_MONOTONIC. Requests never shorten it.
     pub fn request_until(&self, time: u64) {
         let before = self.until.fetch_max(time, Ordering::Relaxed);
         let is_remote = self.is_remote.load(Ordering::Relaxed);
@@ -80,7 +78,7 @@ impl FastDrain {
     }
 
     /// Like [`request_until`](Self::request_until), but also wakes the drain threads if the
-    /// receiver drains instead. The message of each thread informs the receiver.
+    /// receiver drains instead. Their messages inform the receiver.
     pub fn begin_until(&self, time: u64) {
         let before = self.until.fetch_max(time, Ordering::Relaxed);
         if before < time && before < monotonic_ns() {
@@ -88,7 +86,7 @@ impl FastDrain {
         }
     }
 
-    /// Drains at a sixteenth of the speed until `time`, in ns of CLOCK_MONOTONIC, while no other
+    /// Drains at a sixteenth of the speed until `time`, in ns of CLOCK_MONOTONIC, unless another
     /// request is faster. Half of the CPU time of fast draining is for wake-ups.
     pub fn request_relaxed_until(&self, time: u64) {
         let before = self.relaxed_until.fetch_max(time, Ordering::Relaxed);
@@ -99,7 +97,7 @@ impl FastDrain {
     }
 
     /// Returns the sleep between two receives: half of the interval, so that batches do not age.
-    /// `None` while inactive: blocking on the channel is then cheaper.
+    /// `None` while inactive: blocking is then cheaper.
     pub fn poll_interval(&self) -> Option<Duration> {
         Some(self.active_interval()? / 2)
     }

@@ -19,20 +19,6 @@
 //!   buffers, and its watermark follows its oldest waiting record. So the slowest CPU always gets
 //!   its buffers back.
 //! - The channel has a place for every buffer, so sending never blocks or fails.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `aliases` | ids of events that were opened again |
-//! | `batch` | [`Batch`]: records of one ring |
-//! | [`buffers`] | bounded pools of buffers |
-//! | `drainer` | the loop of a thread |
-//! | `fast_drain` | [`FastDrain`]: more frequent reads for a while |
-//! | `remote` | [`RemoteDrain`]: reads from another thread |
-//! | `snapshot` | samples of all overwritten rings |
-//! | `trace` | [`Traces`]: data of tracing units |
-//! | `threads` | starting and stopping all threads |
-//! | `stack_bases` | [`StackBases`]: base address of each thread's stack |
-//! | `trim` | shortens stack copies |
 
 mod aliases;
 mod batch;

@@ -6,9 +6,8 @@ use std::sync::{Arc, PoisonError, TryLockError};
 
 /// Rings of all CPUs, for a receiver that drains them itself during fast draining.
 ///
-/// A drain thread preempts the workload on its CPU. The receiver can read the rings from any idle
-/// CPU. Its watermarks lag by 1 ms, since it may see a partial record. Drained batches come through
-/// the channel.
+/// A drain thread preempts the workload on its CPU; the receiver can run on any idle CPU. Its
+/// watermarks lag by 1 ms, since it may see a partial record.
 #[derive(Clone)]
 pub struct RemoteDrain {
     pub(super) drainers: Arc<[SharedDrainer]>,
@@ -22,7 +21,7 @@ impl fmt::Debug for RemoteDrain {
 }
 
 impl RemoteDrain {
-    /// Drains every ring once, unless its own thread is draining it.
+    /// Drains every ring once, unless its own thread does.
     pub fn drain(&self) {
         for shared in &*self.drainers {
             let mut drainer = match shared.try_lock() {

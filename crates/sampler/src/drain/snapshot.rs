@@ -1,5 +1,3 @@
-//! Snapshots: samples of all overwritten rings as batches.
-
 use super::batch::{Batch, NO_CPU, Stream};
 use super::drainer::{Layouts, time_of};
 use super::trim;
@@ -18,7 +16,7 @@ pub(crate) struct SnapshotSender {
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     bytes: Vec<u8>,
-    /// Time, offset and length of each record.
+    /// Time, offset and length.
     records: Vec<(u64, usize, usize)>,
 }
 
@@ -32,7 +30,7 @@ impl SnapshotSender {
         snapshot.records.push((time, start, length));
     }
 
-    /// Sends the records in time order. Returns the bytes that did not fit into the channel.
+    /// Sends the records in time order. Returns the bytes that did not fit.
     pub(crate) fn send(&self, mut snapshot: Snapshot) -> u64 {
         snapshot.records.sort_by_key(|(time, ..)| *time);
         let mut unsent = 0;

@@ -1,18 +1,15 @@
-//! [`StackBases`]: base address of each thread's stack, as found by the receiver.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of slots, a power of two.
+/// A power of two.
 const SLOTS: usize = 4096;
 
-/// Number of bits of a thread id. The maximum is 2^22 (proc(5), `pid_max`).
+/// Bits of a thread id: the maximum is 2^22 (proc(5), `pid_max`).
 const TID_BITS: u32 = 22;
 
-/// Granularity of stored addresses in bytes.
+/// In bytes.
 const UNIT: u64 = 64;
 
-/// Marks a thread with whole copies.
 const DISABLED: u64 = 0;
 
 /// Stack bases by thread: the drain threads drop stack bytes at or above a base.
@@ -20,8 +17,8 @@ const DISABLED: u64 = 0;
 /// The kernel also copies the program's environment, the C library's thread data, or an adjacent
 /// mapping. The receiver finds the outermost frame and sets the base.
 ///
-/// Cheap to clone; all clones share one table. Nothing blocks. Other threads see a base with some
-/// delay. Of two threads with one slot, the later replaces the other.
+/// Nothing blocks. Clones share one table. Other threads see a base with some delay. Of two threads
+/// with one slot, the later replaces the other.
 #[derive(Clone, Debug)]
 pub struct StackBases {
     slots: Arc<[AtomicU64]>,
@@ -36,7 +33,7 @@ impl Default for StackBases {
 }
 
 impl StackBases {
-    /// Sets the base of a thread: bytes at `base` and above are not needed. Ignored after
+    /// Sets the base of a thread: bytes at `base` and above are unneeded. Ignored after
     /// [`disable`](Self::disable).
     pub fn set(&self, tid: u32, base: u64) {
         let (Some((slot, tag)), units) = (self.slot(tid), base.div_ceil(UNIT)) else {
@@ -52,7 +49,7 @@ impl StackBases {
         }
     }
 
-    /// Keeps this thread's copies whole from now on, since it has nested stacks.
+    /// Keeps this thread's copies whole from now on: it has nested stacks.
     pub fn disable(&self, tid: u32) {
         if let Some((slot, tag)) = self.slot(tid) {
             slot.store(tag | DISABLED, Ordering::Relaxed);

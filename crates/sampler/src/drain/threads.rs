@@ -22,7 +22,6 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Maximum number of bare watermarks in the channel, per CPU.
 const WATERMARKS: usize = 2;
 
 pub(crate) struct DrainConfig {
@@ -32,7 +31,7 @@ pub(crate) struct DrainConfig {
     pub(crate) dumps: Dumps,
     pub(crate) bases: StackBases,
     pub(crate) clock: Clock,
-    /// Size of the overwritten rings in bytes; 0 without.
+    /// 0 without.
     pub(crate) snapshot_bytes: usize,
     /// True if events with a fixed period have stack copies.
     pub(crate) comes_in_bursts: bool,
@@ -50,12 +49,12 @@ pub(crate) struct DrainThreads {
     pub(crate) nice_refused: Option<Errno>,
     pub(crate) realtime_refused: Option<Errno>,
     pub(crate) pinned: bool,
-    /// With this many queued batches, the receiver is late.
+    /// Number of queued batches from which the receiver is late.
     pub(crate) many_batches: usize,
 }
 
 impl DrainThreads {
-    /// Starts a thread for each CPU. All of them run when this returns.
+    /// Starts a thread for each CPU.
     ///
     /// # Errors
     /// If the system has no eventfd or thread left.
@@ -154,26 +153,22 @@ impl DrainThreads {
         Ok((threads, receiver, recycler))
     }
 
-    /// Lets the threads drain the rest, and waits for them. All events must be disabled.
-    ///
-    /// Returns one entry for each CPU, in order.
+    /// Lets the threads drain the rest, and waits for them. All events must be disabled. Returns
+    /// one entry for each CPU.
     pub(crate) fn stop(&mut self) -> Vec<DrainCounts> {
         self.snapshots = None;
         self.stop.raise();
         let handles = self.handles.drain(..);
-        // Threads do not panic.
         let counts = handles
             .map(|handle| handle.join().unwrap_or_default())
             .collect();
-        // The channel ends with its last drainer.
         for drainer in &*self.rings.drainers {
             drainer::locked(drainer).take();
         }
         counts
     }
 
-    /// Lets records of new events on a CPU, by its index, pass for those of the events that they
-    /// replace. Pairs of ids, the new one first.
+    /// Takes a CPU's index, and pairs of ids, the new one first.
     pub(crate) fn add_aliases(&self, index: usize, ids: &[(u64, u64)]) {
         if let Some(shared) = self.rings.drainers.get(index)
             && let Some(drainer) = drainer::locked(shared).as_mut()
@@ -182,8 +177,8 @@ impl DrainThreads {
         }
     }
 
-    /// Hands fast draining to the receiver, which must [drain](RemoteDrain::drain) every
-    /// [`poll_interval`](FastDrain::poll_interval). `None` if there are too many CPUs.
+    /// Hands fast draining to the receiver: see
+    /// [`Session::remote_drain`](crate::Session::remote_drain).
     pub(crate) fn remote(&self) -> Option<RemoteDrain> {
         let cpus = self.rings.drainers.len();
         (self.fast_drain.leave_to_receiver(cpus)).then(|| self.rings.clone())
@@ -196,13 +191,12 @@ impl Drop for DrainThreads {
     }
 }
 
-/// Numbers of buffers, and bytes of a full one.
 struct BufferSizes {
-    /// Sample buffers of each CPU.
+    /// For each CPU.
     samples: usize,
-    /// Sideband buffers of each CPU.
+    /// For each CPU.
     sideband: usize,
-    /// Sample buffers that all CPUs share.
+    /// Shared by all CPUs.
     reserve: usize,
     batch_bytes: usize,
 }
@@ -220,9 +214,9 @@ impl BufferSizes {
 
     /// Returns the maximum number of messages of a CPU in the channel.
     fn places(&self, rings: &CpuRings) -> usize {
-        // Buffers; batches of the last drain beyond them (a batch may be smaller than its limit by
-        // one record); bare watermarks (twice: threads check and send concurrently); the one that
-        // may always wait; the last message.
+        // Buffers; batches of the last drain beyond them (maybe smaller than their limit by one
+        // record); bare watermarks (twice: threads check and send concurrently); the one that may
+        // always wait; the last message.
         let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
         self.samples
             + self.sideband
@@ -233,17 +227,15 @@ impl BufferSizes {
     }
 }
 
-/// Requested scheduling of the drain threads.
 #[derive(Clone, Copy)]
 struct Scheduling {
     pin: bool,
     nice: Option<i32>,
     realtime: Option<u8>,
-    /// True to start as if late: real-time, where permitted.
+    /// Start as if late: real-time, where permitted.
     begins_late: bool,
 }
 
-/// Scheduling that the kernel permitted to a thread.
 struct Permitted {
     pinned: bool,
     nice: Result<(), Errno>,
@@ -251,7 +243,7 @@ struct Permitted {
 }
 
 impl Scheduling {
-    /// Starts the thread of a CPU. It reports its scheduling before it drains.
+    /// Starts a CPU's thread, which reports its scheduling before it drains.
     fn spawn(
         self,
         cpu: u32,
@@ -262,7 +254,6 @@ impl Scheduling {
             // 15 bytes at most.
             .name(format!("rprof-cpu{cpu}"))
             .spawn(move || {
-                // Signal handlers belong to the program's own threads.
                 rprof_launch::command::block_all_signals();
                 let permitted = self.apply(cpu);
                 if let Some(drainer) = drainer::locked(&drainer).as_mut() {
@@ -285,7 +276,6 @@ impl Scheduling {
         };
         let realtime = self.realtime.map_or(Ok(()), scheduling::make_realtime);
         if self.begins_late {
-            // Optional.
             let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
         }
         Permitted {

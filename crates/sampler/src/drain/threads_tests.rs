@@ -9,7 +9,7 @@ use rprof_records::{
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Opens an event of this thread that never writes a record. Skips the test if there are no events.
+/// Opens an event of this thread that never writes a record.
 fn quiet() -> Option<PerfFd> {
     let attr = Attr {
         kind: EventKind::SOFTWARE,
@@ -60,7 +60,7 @@ fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch
     start_with(cpus, &Attr::default(), Duration::from_millis(5))
 }
 
-/// Starts threads for events with this attr. They read every `idle` unless woken.
+/// The threads read every `idle` unless woken.
 fn start_with(
     cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
     attr: &Attr,
@@ -140,7 +140,7 @@ fn a_trace_is_there_when_the_records_behind_it_are() {
 
 fn fault(pages: usize) {
     let size = rustix::param::page_size();
-    // Too short for huge pages, and untouched, unlike the allocator's.
+    // Untouched, and too short for huge pages.
     let mut memory = memmap2::MmapMut::map_anon(pages * size).unwrap();
     for page in memory.chunks_mut(size) {
         std::hint::black_box(page)[0] = 1;
@@ -152,7 +152,6 @@ fn samples_in(batches: &Receiver<Batch>, layout: &SampleLayout) -> (Vec<u64>, u6
     for batch in batches.try_iter() {
         bytes += batch.bytes.len() as u64;
         let mut rest = &batch.bytes[..];
-        // Type in four bytes, two more, length in two.
         while let [a, b, c, d, _, _, low, high, ..] = *rest {
             let len = u16::from_ne_bytes([low, high]);
             let (record, behind) = rest.split_at(len.into());

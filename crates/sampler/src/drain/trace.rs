@@ -2,19 +2,19 @@
 //!
 //! A tracing unit (Intel PT, Arm SPE) writes into an AUX area beside the ring of its event. AUX
 //! records in the ring say which bytes belong together. The drain thread reads the ring first, but
-//! sends the pieces first. So the receiver of an AUX record already has its trace.
+//! sends the pieces first, so the receiver of an AUX record already has its trace.
 //!
-//! The number of waiting pieces is limited. Beyond it the trace stays in its area. When that is
-//! full, the unit stops and reports it in the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
+//! The number of waiting pieces is limited. When the area is full, the unit stops and reports it in
+//! the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
 
 use crate::trace_area::TraceArea;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-/// Maximum size of a piece: 512 KiB, rounded to a multiple of all units' entries (24 bytes of BTS,
-/// 64 of SPE).
+/// Maximum piece: 512 KiB, rounded to a multiple of all units' entries (24 bytes of BTS, 64 of
+/// SPE).
 const PIECE: usize = 2730 * 192;
 
-/// Maximum number of waiting pieces of a CPU: 2 MiB.
+/// Waiting pieces of a CPU: 2 MiB.
 const MAX_WAITING: usize = 4;
 
 /// Piece of the trace of one CPU.
@@ -47,8 +47,7 @@ impl Traces {
         self.receivers.is_empty()
     }
 
-    /// Adds a CPU with an area and returns its drain. `index` is its index in the list of recorded
-    /// CPUs.
+    /// Adds a CPU with an area. `index` is its index in the list of recorded CPUs.
     pub(super) fn add(&mut self, cpu: u32, index: u32, area: Box<dyn TraceArea>) -> TraceDrain {
         let (sender, receiver) = unbounded();
         self.receivers.push(receiver);
@@ -72,7 +71,6 @@ pub(super) struct TraceDrain {
 impl TraceDrain {
     /// Sends available data, as far as the receiver keeps up. Returns the number of bytes sent.
     pub(super) fn drain(&mut self) -> usize {
-        // Only this thread adds to the channel.
         let free = MAX_WAITING.saturating_sub(self.sender.len());
         self.send(free)
     }
@@ -81,7 +79,6 @@ impl TraceDrain {
         self.send(self.area.size().div_ceil(PIECE))
     }
 
-    /// Returns true if the next read should follow at once.
     pub(super) fn is_filling(&self) -> bool {
         self.sender.len() < MAX_WAITING && self.area.unread() > self.area.size() / 4
     }

@@ -1,17 +1,16 @@
 //! Shortens stack copies to their real bytes.
 //!
 //! The kernel reserves the requested size in each sample, and says at its end how many bytes it
-//! copied. The rest is dropped, as are bytes above the outermost frame, if known ([`StackBases`]).
+//! copied. The rest is dropped, as are bytes above the outermost frame ([`StackBases`]).
 
 use super::stack_bases::StackBases;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
 use std::collections::HashMap;
 
-/// Layouts of the samples with a stack copy, by event id.
+/// By event id.
 pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
-/// Appends a record with a shortened stack copy, if it needs at most `room` bytes. Returns true if
-/// it did.
+/// Appends a record with a shortened stack copy, if it fits into `room` bytes.
 pub(super) fn put(
     record: RawBytes<'_>,
     dumps: &Dumps,
@@ -47,16 +46,13 @@ pub(super) fn put(
     true
 }
 
-/// Number of the stack pointer in the user registers:
-/// `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
+/// Stack pointer in the user registers: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
 const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 
 struct Cut {
     at: usize,
-    /// Reserved bytes in the shortened record.
     reserved: usize,
     real: usize,
-    /// Offset after the field.
     end: usize,
 }
 
@@ -207,7 +203,6 @@ mod tests {
         let bases = StackBases::default();
         bases.set(9, 0x1_0000);
         bases.disable(8);
-        // Thread, stack pointer, copied bytes, kept bytes.
         let kept = [
             (9, 0xff00, 4096, 256),
             (9, 0xff08, 100, 100),

@@ -3,8 +3,8 @@
 //! # None missing, none twice
 //!
 //! With inherit, an event extends to every thread and process that its thread starts from then on.
-//! Threads may start other threads meanwhile. The events of a thread T depend on the moment when
-//! the kernel copies its creator C's events, early in clone(2). /proc shows T only later.
+//! The events of a thread T depend on the moment when the kernel copies its creator C's events,
+//! early in clone(2). /proc shows T only later.
 //!
 //! | C at that moment | T |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | had all its events | has all: nothing to do |
 //! | was just being opened | has some of them |
 //!
-//! No call tells which events a thread has inherited, so these cases look alike. Therefore:
+//! No call tells which events a thread has inherited. Therefore:
 //!
 //! 1. The threads are listed before the first event is opened. These have inherited nothing.
 //! 2. Each gets its events, disabled. The threads are listed again, and every new one gets events
@@ -21,12 +21,11 @@
 //!    clone(2).
 //! 3. A thread of step 2 may have duplicate events. Its own count: the
 //!    [`InheritedEventFilter`](crate::InheritedEventFilter) drops its samples with other ids. Its
-//!    children inherit both, as FORK records show. No FORK is missing, since a creator's sideband
-//!    is opened on all CPUs before its first sample event.
+//!    children inherit both, as FORK records show. No FORK is missing: a creator's sideband is
+//!    opened on all CPUs before its first sample event.
 //!
 //! A program may start threads endlessly, so the looks end after [`MAX_LOOKS`]. A thread is then
-//! missed only if it and all its creators, back through every look, came between a look and an
-//! opening.
+//! missed only if it and all its creators came between a look and an opening.
 
 use super::attempt::{Opened, Scope, open, react};
 use super::attrs;
@@ -45,20 +44,20 @@ const MAX_LOOKS: usize = 12;
 /// Minimum time between the last opening and the last look.
 const SETTLE: Duration = Duration::from_millis(4);
 
-/// Number of descriptors reserved for the rest of this process.
+/// Descriptors for the rest of this process.
 const SPARE_FILES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) attached: Vec<TargetThread>,
-    /// Threads that may also have inherited events, with the ids of their own.
+    /// Threads that may also have inherited events, with their own ids.
     pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
-    /// Ids of events that were closed again because their thread ended meanwhile. Rings may contain
-    /// records with them, but no attr has them.
+    /// Ids of events closed again because their thread ended meanwhile. Rings may contain records
+    /// with them, but no attr has them.
     pub(crate) abandoned: Vec<u64>,
     refused: BTreeMap<u32, Errno>,
     admitted: HashSet<u32>,
-    /// All threads found so far, ended ones included.
+    /// With ended ones.
     known: HashSet<u32>,
 }
 
@@ -80,7 +79,6 @@ impl Threads {
         raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
-        // Refused even for this process.
         if let Err(errno) = can_attach(0) {
             let attr = attrs::minimal();
             let refused = OpenOptions::new(&attr).explain("dummy", errno, &limits);
@@ -102,7 +100,6 @@ impl Threads {
         }
     }
 
-    /// Removes the threads of processes that have ended or are refused.
     fn admit(
         &mut self,
         selection: &ThreadSelection,
@@ -124,7 +121,6 @@ impl Threads {
                 Err(errno) if errno::is_refusal(errno) => {
                     self.refused.insert(thread.pid, errno);
                 }
-                // Other refusals are reported when the events are opened.
                 _ => {
                     self.admitted.insert(thread.pid);
                 }
@@ -146,7 +142,6 @@ impl Threads {
             let news = found.len();
             check_files(plan, news, opened)?;
             for thread in found {
-                // Threads of the first look have inherited nothing.
                 self.open_one(plan, thread, look > 0 && plan.inherits(), opened)?;
             }
             let is_last = news == 0 && look > 0;
@@ -227,7 +222,7 @@ impl Threads {
 }
 
 enum Stop {
-    /// The kernel refused an event. After a step down all begins anew.
+    /// After a step down all begins anew.
     Refused(Refusal),
     Failed(OpenEventsError),
 }
@@ -264,7 +259,7 @@ pub(crate) fn open_threads(
 /// Opens the events of one thread on all CPUs, into existing rings.
 ///
 /// Sideband comes first and on all CPUs, so that FORK records report every thread that inherits a
-/// sample event from this one.
+/// sample event.
 fn open_thread(
     plan: &Plan,
     opened: &mut Opened,
@@ -274,7 +269,6 @@ fn open_thread(
     let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
     let sets = open_thread_events(plan, opened, Subject::Thread(tid));
     if sets.is_err() {
-        // A thread that ended halfway leaves no ids.
         for (event, before) in opened.events.iter_mut().zip(before) {
             abandoned.extend(event.ids.drain(before..));
         }

@@ -26,7 +26,7 @@ pub(crate) enum Scope {
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Sample events in the requested order, then the sideband event.
+    /// In the requested order, then the sideband event.
     pub(crate) events: Vec<EventIds>,
     pub(crate) cpus: Vec<Arc<CpuEvents>>,
     pub(crate) rings: Vec<CpuRings>,
@@ -61,7 +61,7 @@ pub(crate) fn open(
     }
 }
 
-/// Returns the error if a control group supports no event at all: another event would not help.
+/// Returns the error if a control group supports no event at all.
 fn refused_cgroup(plan: &Plan, scope: &Scope, refusal: Refusal) -> Option<OpenEventsError> {
     let Refusal { stage, cpu, errno } = refusal;
     let (Scope::Cgroups(groups), Stage::Sampling(index), Errno::NOENT) = (scope, stage, errno)
@@ -101,7 +101,7 @@ fn went_offline(cpu: u32) -> bool {
     cpus::online().is_ok_and(|online| !online.contains(&cpu))
 }
 
-/// Returns all events of a plan, without ids: those with samples in order, then the sideband.
+/// Returns all events, without ids: those with samples, then the sideband.
 pub(super) fn described(plan: &Plan) -> Vec<EventIds> {
     let mut events: Vec<EventIds> = (plan.events.iter().enumerate())
         .map(|(index, event)| EventIds {
@@ -114,7 +114,7 @@ pub(super) fn described(plan: &Plan) -> Vec<EventIds> {
     events.push(EventIds {
         role: Role::Sideband,
         attr: attrs::sideband(plan),
-        // perf's name, by which perf report ignores the event.
+        // By this name perf report ignores the event.
         name: "dummy:u".to_owned(),
         ids: Vec::new(),
     });
@@ -183,8 +183,8 @@ pub(super) fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened
 
 /// Maps the rings of a CPU: of its first event set, or of anchors.
 ///
-/// An event hangs up when its thread ends, and its ring could not be polled any more. Anchors for
-/// threads are therefore events of this process.
+/// An event hangs up when its thread ends, and its ring could not be polled any more. Anchors are
+/// therefore events of this process.
 fn map_rings(
     plan: &Plan,
     scope: &Scope,
@@ -214,7 +214,7 @@ fn map_rings(
     };
     let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
     let bytes = plan.rings.samples;
-    // No thread drains an overwritten ring. An empty ring takes its place; the mapping keeps its
+    // No thread drains an overwritten ring, so an empty ring takes its place. The mapping keeps its
     // event alive.
     let stand_in = match overwrite {
         true => Some(anchor(page_size(), Stage::Sideband, false)?),
@@ -247,7 +247,7 @@ fn map_rings(
     Ok((Arc::new(events), rings, overwritten))
 }
 
-/// Maps the AUX area of the first sample event, if it is a trace event and open on this CPU.
+/// Maps the AUX area of the first sample event, if it is an open trace event.
 fn map_trace(
     plan: &Plan,
     first: &EventSet,

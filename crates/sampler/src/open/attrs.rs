@@ -1,9 +1,9 @@
 //! Attrs of all kinds of events.
 //!
 //! *Sample* events only sample, except for the one with switch records. The *sideband* event is a
-//! dummy that never samples; its records describe processes and mappings. It has a ring of its own,
-//! so that no flood of samples displaces a mapping. An *anchor* only holds the ring that the events
-//! of several threads share. The *minimal* event checks for permission.
+//! dummy whose records describe processes and mappings. It has a ring of its own, so that no flood
+//! of samples displaces a mapping. An *anchor* only holds the ring of several threads' events. The
+//! *minimal* event checks for permission.
 
 use super::opened::Role;
 use super::plan::{Plan, Watching};
@@ -14,15 +14,14 @@ use rprof_records::{
     Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType, request_context,
 };
 
-/// Sample fields of all events. Every record's trailer has time and CPU, and the event id has a
-/// fixed place.
+/// Every record's trailer has time and CPU, and the event id has a fixed place.
 const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::IP)
     .union(SampleType::TID)
     .union(SampleType::TIME)
     .union(SampleType::CPU);
 
-/// Maximum number of bytes of a stack copy: a multiple of 8 that keeps the record below 64 KiB
+/// Maximum bytes of a stack copy: a multiple of 8 that keeps the record below 64 KiB
 /// (`PERF_SAMPLE_STACK_USER`).
 const MAX_STACK: u32 = 65_528;
 
@@ -48,8 +47,8 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     }
 }
 
-/// Maximum number of bytes of a stack copy at a switch. The kernel copies with the CPU's run queue
-/// locked. Longer stacks are completed like others.
+/// Maximum bytes of a stack copy at a switch, made with the CPU's run queue locked. Longer stacks
+/// are completed like others.
 const MAX_STACK_OFF_CPU: u32 = 16 << 10;
 
 pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
@@ -63,7 +62,7 @@ pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
 
 /// Returns the attr of the switch event.
 ///
-/// It has no `PERF_SAMPLE_PERIOD`, since the kernel would then ignore any period but 1
+/// It has no `PERF_SAMPLE_PERIOD`: the kernel would then ignore any period but 1
 /// (`perf_swevent_event`). With `exclude_kernel` the kernel takes no samples of switches
 /// (`perf_exclude_event`), but still writes SWITCH records.
 fn off_cpu(plan: &Plan, event: &Event) -> Attr {
@@ -77,7 +76,6 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
     stacks(plan, event, &mut attr);
-    // Branches need running code.
     attr.sample_type.remove(SampleType::BRANCH_STACK);
     attr.branch_sample_type = BranchSampleType::empty();
     attr.sample_stack_user = attr.sample_stack_user.min(MAX_STACK_OFF_CPU);
@@ -93,7 +91,7 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns the attr of the wakeup event of a whole CPU. No exec enables it, so it starts enabled.
+/// Returns the attr of a CPU's wakeup event. No exec enables it, so it starts enabled.
 fn wakeups(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     attr.flags.remove(AttrFlags::INHERIT);
@@ -105,8 +103,8 @@ fn wakeups(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Returns the attr of the event whose samples a [`ContextProgram`] writes. It runs from the start,
-/// since the program decides when there is a sample.
+/// Returns the attr of the event whose samples a [`ContextProgram`] writes. It runs from the start:
+/// the program decides when there is a sample.
 ///
 /// [`ContextProgram`]: rprof_perf_event::ContextProgram
 pub(super) fn contexts(plan: &Plan) -> Attr {
@@ -118,8 +116,7 @@ pub(super) fn contexts(plan: &Plan) -> Attr {
     attr
 }
 
-/// Returns the switch event's attr for a CPU that is not sampled: switches without samples and
-/// stacks.
+/// Returns the switch event's attr for an unsampled CPU: no samples and stacks.
 pub(super) fn switches_alone(attr: &Attr) -> Attr {
     let mut attr = attr.clone();
     attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
@@ -147,7 +144,6 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         attr.sample_type |= SampleType::PERIOD;
     }
     if event.trace_unit().is_some() {
-        // The unit takes no samples.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
         (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
         exclude(plan, event, &mut attr);
@@ -163,7 +159,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
 
 /// Returns true if samples must contain their period: if the kernel adapts it, or with period 1,
 /// since an event may count more at once (nanoseconds). Any other fixed period is in the attr. In
-/// samples, it would make the kernel sample every software event and tracepoint hit
+/// samples, it would make the kernel sample every hit of software events and tracepoints
 /// (`perf_swevent_event`).
 fn tells_period(attr: &Attr) -> bool {
     attr.flags.contains(AttrFlags::FREQ) || attr.period_or_freq <= 1
@@ -183,7 +179,6 @@ fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
     let extras = plan.options.extras;
     let mut fields = extras.fields & Extras::FIELDS;
     if fields.contains(SampleType::WEIGHT_STRUCT) {
-        // One of the two.
         fields.remove(SampleType::WEIGHT);
         if !plan.features.split_weight {
             fields.remove(SampleType::WEIGHT_STRUCT);
@@ -221,10 +216,10 @@ fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
 }
 
 /// Returns true for the event with context switch records. It is a sample event: they are as
-/// frequent as samples, and must not displace a mapping.
+/// frequent as samples.
 fn tells_switches(plan: &Plan, event: &Event) -> bool {
     let records = plan.options.extras.records;
-    // A trace decoder needs to distinguish threads.
+    // A trace decoder must distinguish threads.
     let asked = records.contains(AttrFlags::CONTEXT_SWITCH) || plan.trace_unit().is_some();
     asked && !plan.options.off_cpu && plan.events.first() == Some(event)
 }
@@ -268,8 +263,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
         attr.sample_regs_user = GENERAL_REGISTERS;
         attr.sample_stack_user = bytes.next_multiple_of(8).min(MAX_STACK);
-        // Immediate unwinding uses the callchain to continue on other stacks. File readers use one
-        // of the two.
+        // Immediate unwinding uses the callchain to continue on other stacks.
         let is_unwound = plan.options.fit_user_stack && !plan.options.overwrite;
         (attr.flags).set(AttrFlags::EXCLUDE_CALLCHAIN_USER, !is_unwound);
     }

@@ -9,7 +9,7 @@ use rprof_records::{EventKind, request_context};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// The program that reads contexts, and the event of each CPU for its records.
+/// The program, and the event of each CPU for its records.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     program: ContextProgram,
@@ -17,8 +17,8 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// Attaches the program to all opened events. Events on CPUs that come back later lack it, and
-    /// their samples have no context.
+    /// Attaches the program to all opened events. Samples of CPUs that come back later have no
+    /// context.
     ///
     /// # Errors
     /// The first error of bpf(2), perf_event_open(2) or its ioctls.
@@ -66,7 +66,7 @@ impl Contexts {
     }
 }
 
-/// Returns true for events that run programs of this type. Tracepoints and probes need another one.
+/// Tracepoints and probes need another type of program.
 fn takes_programs(event: &EventIds) -> bool {
     let is_sampled = matches!(event.role, Role::Samples | Role::OffCpu);
     is_sampled && event.attr.kind != EventKind::TRACEPOINT

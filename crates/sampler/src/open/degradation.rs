@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A request that could not be met.
 ///
-/// `Display` describes the step and its remedy, without naming flags of a program.
+/// `Display` describes the step and its remedy, without flags of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Degradation {
@@ -95,7 +95,7 @@ pub enum Degradation {
         is_thread: bool,
     },
     /// Events of whole CPUs replace those of each thread, which would take too many descriptors.
-    /// Records of other processes are dropped.
+    /// Other processes' records are dropped.
     WholeCpus {
         /// Number of threads.
         threads: usize,
@@ -122,8 +122,8 @@ pub enum Degradation {
         /// Id of one of them.
         example: u32,
     },
-    /// Build-ids could not be read in time from files mapped earlier: a file server in user space
-    /// (FUSE) or on the network hangs.
+    /// Build-ids of earlier mappings could not be read in time: a file server in user space (FUSE)
+    /// or on the network hangs.
     FilesHang {
         /// Number of processes.
         count: usize,
@@ -136,7 +136,7 @@ pub enum Degradation {
         cpu: u32,
         /// Times when it was offline.
         absences: Vec<Absence>,
-        /// Error when its events were opened again after its return. It is missing from then on.
+        /// Error when its events were opened again. It is missing from then on.
         refused: Option<Errno>,
     },
     /// A CPU came online while all CPUs were recorded. It is missing.
@@ -153,7 +153,7 @@ pub enum Degradation {
         /// Error of the system call.
         errno: Errno,
     },
-    /// Stacks are not copied, since this architecture's registers are not supported.
+    /// Stacks are not copied: this architecture's registers are unsupported.
     NoUserStack,
     /// An event was not counted for some or all of the time.
     CounterFailed {
@@ -221,8 +221,8 @@ impl AttrFeature {
 }
 
 impl Degradation {
-    /// Returns true for a step that the user neither requested to avoid nor can undo, and that
-    /// changes no sample: the kernel is too old for a minor feature.
+    /// Returns true for a step that changes no sample and that no user can undo: the kernel is too
+    /// old for a minor feature.
     pub fn is_minor(&self) -> bool {
         let minor = |feature| matches!(feature, AttrFeature::ReadLost | AttrFeature::KernelSymbols);
         matches!(self, Degradation::FeatureDropped { feature, .. } if minor(*feature))
@@ -438,7 +438,6 @@ fn kernel_setting(paranoid: Option<i32>) -> String {
     }
 }
 
-/// Words the remedy for requests that cannot be recorded.
 fn without_requests(errno: Errno) -> String {
     match errno {
         Errno::PERM | Errno::ACCESS => {
@@ -448,9 +447,9 @@ fn without_requests(errno: Errno) -> String {
     }
 }
 
-/// Words the cause and the remedy if the kernel refuses BPF programs with EPERM.
+/// Words cause and remedy if the kernel refuses BPF programs with EPERM.
 fn without_bpf(is_root: bool, limits: &Limits) -> String {
-    // Newer kernels count the memory of BPF programs in the control group instead.
+    // Newer kernels count BPF memory in the control group.
     let counts_as_locked = limits.kernel.is_some_and(|version| version < (5, 11));
     match (limits.locked_memory, is_root) {
         (Some(bytes), _) if counts_as_locked && (is_root || limits.privileged) => format!(

@@ -7,24 +7,20 @@ use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Which of the sets on a CPU it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetSubject {
-    /// The command, a thread, or everything.
     First,
-    /// All threads, for their wakeups.
     Wakeups,
-    /// A control group, by its index.
+    /// By its index.
     Cgroup(usize),
 }
 
 #[derive(Debug)]
 pub(crate) struct EventSet {
-    /// Index in the list of recorded CPUs.
     pub(crate) cpu_index: usize,
     pub(crate) cpu: u32,
     pub(crate) subject: SetSubject,
-    /// Events by index in the plan; `None` for events of other CPUs.
+    /// By index in the plan; `None` for other CPUs.
     pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
     pub(crate) sideband: Option<Arc<PerfFd>>,
 }
@@ -161,8 +157,7 @@ impl EventSet {
         Ok(())
     }
 
-    /// Opens the wakeup event for all threads. An event of one thread would miss the wakeups by
-    /// others.
+    /// Opens the wakeup event for all threads. One thread's event would miss wakeups by others.
     pub(super) fn open_wakeups(
         &mut self,
         plan: &Plan,
@@ -212,8 +207,8 @@ impl EventSet {
     }
 }
 
-/// Redirects an event once. The second time, even to the same ring, takes about 10 ms: the kernel
-/// waits for all readers of the first ring (`synchronize_rcu`).
+/// Redirects an event once. The second time takes about 10 ms: the kernel waits for all readers of
+/// the first ring (`synchronize_rcu`).
 fn redirect(fd: &Arc<PerfFd>, ring: &Arc<PerfFd>) -> Result<(), Errno> {
     match Arc::ptr_eq(fd, ring) {
         true => Ok(()),

@@ -10,23 +10,6 @@
 //!
 //! An attempt opens everything or nothing, so that all CPUs record alike. The decisions are pure
 //! functions of plan, errno and limits, and are tested without a kernel.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `attrs` | attrs of sample, sideband and other events |
-//! | `ring_sizes` | ring sizes and their reasons |
-//! | `plan`, `steps` | what to open, and the steps down |
-//! | `traces` | checks of trace events, and sizes of their areas |
-//! | `degradation` | the steps as values |
-//! | `error` | errors with remedies |
-//! | `opened` | open events and rings, as data |
-//! | `event_set` | events of one subject on one CPU |
-//! | `attempt` | repeated attempts to open everything |
-//! | `contexts` | reads thread contexts at each sample |
-//! | `probe` | one attempt as a test |
-//! | `reopen` | a CPU that comes back |
-//! | `attach` | threads that already run |
-//! | `whole_cpus` | many threads, through events of whole CPUs |
 
 mod attach;
 mod attempt;

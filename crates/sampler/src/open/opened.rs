@@ -13,8 +13,8 @@ pub enum Role {
     /// SWITCH records, and unless `exclude_kernel` is set, a sample of each thread that leaves its
     /// CPU.
     OffCpu,
-    /// Wakeups of all threads: samples of the waking thread, with the `sched:sched_waking` payload
-    /// that names the woken one.
+    /// Wakeups of all threads: samples of the waking thread. The `sched:sched_waking` payload names
+    /// the woken one.
     Wakeups,
     /// Thread and process contexts of OpenTelemetry: see
     /// [`request_context`](rprof_records::request_context).
@@ -33,7 +33,7 @@ pub struct EventIds {
     /// Name for a file's event description, such as `cpu-clock:u`.
     pub name: String,
     /// All ids of its records: of the first subject (the command, a thread, a control group) on
-    /// each of [`Session::cpus`](crate::Session::cpus) with this event, then of the next subject.
+    /// each of [`Session::cpus`](crate::Session::cpus), then of the next.
     pub ids: Vec<u64>,
 }
 
@@ -63,6 +63,6 @@ pub(crate) struct OverwrittenRing {
 pub(crate) struct CpuRings {
     pub(crate) samples: Ring,
     pub(crate) sideband: Ring,
-    /// AUX area of the first sample event, if it is a trace event.
+    /// If it is a trace event.
     pub(crate) trace: Option<Box<dyn TraceArea>>,
 }

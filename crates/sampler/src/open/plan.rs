@@ -22,19 +22,18 @@ pub(crate) struct Plan {
     pub(super) rings: RingSizes,
     pub(super) trace_bytes: usize,
     pub(super) features: Features,
-    /// Frequency of the recording in Hz; 0 for a fixed period.
+    /// In Hz; 0 for a fixed period.
     pub(super) frequency: u64,
-    /// Maximum frequency in Hz of events with their own `freq=` term.
+    /// Maximum Hz of events with their own `freq=` term.
     pub(super) own_limit: u64,
     pub(super) max_stack: Option<u16>,
-    /// Descriptions before any step.
     pub(super) described_at_first: Vec<String>,
     /// True for events that may lose precision silently (modifier `P`).
     pub(super) precision_is_open: Vec<bool>,
     pub(super) kernel_refused: bool,
     /// True if SWITCH records come without samples.
     pub(super) switch_times_only: bool,
-    /// True if the last event but one records wakeups.
+    /// The last event but one records wakeups.
     pub(super) records_wakeups: bool,
     pub(super) watching: Watching,
     pub(super) limits: Limits,
@@ -76,10 +75,9 @@ pub(super) struct Refusal {
 
 const WAKEUPS: &str = "sched:sched_waking";
 
-/// Fraction of a second that a ring must hold with stack copies: 1/40, or 25 ms.
+/// A ring must hold 1/40 s, or 25 ms, with stack copies.
 const STACKS_PER_RING: u64 = 40;
 
-/// Returns the wakeup event, or the reason why it is useless here.
 fn wakeup_event() -> Result<Event, String> {
     match Procfs::default().is_in_first_pid_namespace() {
         true => Event::parse(WAKEUPS).map_err(|error| error.to_string()),
@@ -92,7 +90,7 @@ fn wakeup_event() -> Result<Event, String> {
 }
 
 impl Plan {
-    /// Creates a plan. Without `events`, samples the default, cycles, which may be replaced.
+    /// Creates a plan. Without `events`, samples cycles, which may be replaced.
     ///
     /// # Errors
     /// A rate of zero, or in strict mode a frequency above the limit.
@@ -127,7 +125,7 @@ impl Plan {
             None => (None, None),
         };
         let records_wakeups = wakes.is_some();
-        // After the sampled events: the first event's ring is the shared one.
+        // The first event's ring is the shared one.
         events.extend(wakes);
         events.extend(options.off_cpu.then(Event::context_switches));
         let mut plan = Plan {
@@ -184,7 +182,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Changes from events of threads to events of whole CPUs.
     pub(super) fn watch_whole_cpus(&mut self, step: Degradation) {
         self.watching = Watching::Cpus;
         self.options.exclude_idle = true;
@@ -216,7 +213,7 @@ impl Plan {
         }
     }
 
-    /// Drops the wakeup event. Returns false if there is none.
+    /// Drops the wakeup event, if there is one.
     pub(super) fn drop_wakeups(&mut self) -> bool {
         let tells = std::mem::take(&mut self.records_wakeups);
         if tells {
@@ -228,8 +225,8 @@ impl Plan {
         tells
     }
 
-    /// Returns true if a CPU is sampled. On other CPUs only switches are recorded, since a thread
-    /// may come back on any CPU.
+    /// Returns true if a CPU is sampled. Others record only switches: a thread may come back on any
+    /// CPU.
     pub(super) fn watches(&self, cpu: u32) -> bool {
         self.options.cpus.is_empty() || self.options.cpus.contains(&cpu)
     }
@@ -264,7 +261,7 @@ impl Plan {
     /// Returns the number of stack bytes to copy into each sample.
     ///
     /// The kernel reserves all of them even for short stacks. With `fit_user_stack` the ring holds
-    /// at least the samples of 25 ms.
+    /// at least 25 ms.
     pub(super) fn user_stack(&self) -> Option<u32> {
         let wanted = self.options.user_stack?;
         if !self.options.fit_user_stack {
@@ -272,7 +269,7 @@ impl Plan {
         }
         let a_second = match self.options.rate {
             SamplingRate::Frequency(_) => self.frequency.max(1),
-            // Unknown: assumes bursts.
+            // Assumes bursts.
             SamplingRate::Period(_) => 10_000,
         };
         let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;
@@ -280,8 +277,7 @@ impl Plan {
         Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
     }
 
-    /// Returns true if a CPU may make stack copies without a pause, as events with a fixed period
-    /// do.
+    /// Returns true if a CPU may copy stacks without a pause, as with a fixed period.
     pub(crate) fn comes_in_bursts(&self) -> bool {
         let copies = |event: &Event| match event.settings().stacks {
             None => self.options.user_stack.is_some(),
@@ -308,7 +304,7 @@ impl Plan {
         let restricted = self.options.exclude_user || self.excludes_kernel();
         match restricted && (real.user || real.kernel) {
             true => event.clone().with_modifiers(Modifiers {
-                // Implied by the kernel side, and never named by users.
+                // Implied by the kernel side.
                 hypervisor: named.hypervisor && real.hypervisor,
                 ..real
             }),

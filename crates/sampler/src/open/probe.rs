@@ -1,7 +1,7 @@
 //! Opens the events of a recording on one CPU as a test.
 //!
-//! Only the attrs of a recording show whether it works: a simpler event may be allowed where a
-//! recording is refused, or refused where it is allowed.
+//! Only the attrs of a recording show whether it works: a simpler event may be allowed or refused
+//! by itself.
 
 use super::attempt::{Opened, Scope, attempt};
 use super::degradation::{AttrFeature, Degradation};
@@ -22,8 +22,7 @@ pub struct Probe {
 
 /// Opens the plan on one CPU, and closes it again.
 ///
-/// Follows the steps down that lose no samples: features of newer kernels, and smaller rings. A
-/// refused event is a result.
+/// Follows the steps down that lose no samples: features of newer kernels, and smaller rings.
 pub(crate) fn probe(plan: &mut Plan, scope: &Scope, cpu: u32) -> Probe {
     loop {
         let refusal = match attempt(plan, scope, &[cpu]) {

@@ -8,8 +8,8 @@ use rprof_perf_event::{Errno, Subject};
 use rprof_records::{AttrFlags, SampleType};
 use std::os::fd::AsFd;
 
-/// Returns true if records of new events can pass for records of the old ones. Traces and
-/// overwritten rings have readers of their own, and group readings contain more ids.
+/// Returns true if records of new events can pass for the old ones. Traces and overwritten rings
+/// have readers of their own, and group readings contain more ids.
 pub(crate) fn can_reopen(plan: &Plan) -> bool {
     let reads_groups = |fields: SampleType| fields.contains(SampleType::READ);
     let events = described(plan);
@@ -20,8 +20,8 @@ pub(crate) fn can_reopen(plan: &Plan) -> bool {
             .any(|event| reads_groups(event.attr.sample_type))
 }
 
-/// Opens the events of `old` again, disabled, into the existing rings. `None` for events of threads,
-/// which the kernel keeps.
+/// Opens the events of `old` again, disabled, into the existing rings. `None` for events of
+/// threads, which the kernel keeps.
 pub(crate) fn reopen(
     plan: &Plan,
     scope: &Scope,

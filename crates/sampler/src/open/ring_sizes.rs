@@ -2,8 +2,8 @@
 //!
 //! An unprivileged user may lock `perf_event_mlock_kb` of ring memory for each CPU: by default 516
 //! KiB, 128 data pages and the control page of one ring. Two rings of 256 and 128 KiB and a page
-//! each take 392 KiB of it. The limit does not apply with CAP_IPC_LOCK (CAP_PERFMON is not enough:
-//! see `perf_mmap`), with a sufficient RLIMIT_MEMLOCK, or if `perf_event_paranoid` is -1.
+//! each take 392 KiB. The limit does not apply with CAP_IPC_LOCK (CAP_PERFMON is not enough: see
+//! `perf_mmap`), with a sufficient RLIMIT_MEMLOCK, or if `perf_event_paranoid` is -1.
 //!
 //! | ring | privileged | else | holds, at 999 Hz and 200 bytes a sample |
 //! |---|---|---|---|
@@ -12,9 +12,8 @@
 //!
 //! For whole CPUs the sideband ring has 2 MiB, and less on many CPUs (64 MiB in total).
 //!
-//! The larger pair is tried first. The smaller one replaces it silently, since it still holds much
-//! more than 100 ms, the interval of an idle ring. Below that, and below a requested size, each
-//! halving is reported.
+//! The smaller pair replaces the larger silently, since it still holds much more than 100 ms, the
+//! interval of an idle ring. Below that, and below a requested size, each halving is reported.
 
 use rustix::param::page_size;
 
@@ -39,16 +38,15 @@ pub const UNPRIVILEGED: RingSizes = RingSizes {
     sideband: 128 << 10,
 };
 
-/// Returns the default size of a sample ring with stack copies: room for about 130 of the longest.
-/// Many CPUs get less, 256 MiB in total, but at least 25 ms of the longest copies at 999 Hz: 512
-/// MiB for 256 CPUs.
+/// Returns the default size of a sample ring with stack copies: about 130 of the longest. Many CPUs
+/// get less, 256 MiB in total, but at least 25 ms of the longest at 999 Hz: 512 MiB for 256 CPUs.
 pub fn with_stacks(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(2 << 20, 8 << 20).next_power_of_two()
 }
 
-/// Returns the default size of a sample ring with stack copies of whole CPUs at `hertz`: half a
-/// second of the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz.
+/// Returns the default size of a CPU's sample ring with stack copies at `hertz`: half a second of
+/// the longest, since a busy machine delays the drain thread. 32 MiB at 999 Hz.
 pub(crate) fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
     let half_a_second = (hertz / 2).saturating_mul(LONGEST_SAMPLE);
     let half_a_second = usize::try_from(half_a_second).unwrap_or(usize::MAX);
@@ -62,14 +60,14 @@ pub(crate) fn with_stacks_of_everybody(cpus: usize, hertz: u64) -> usize {
 
 /// Returns the default size of a sample ring with a stack copy for each switch: 32 MiB. A quarter
 /// of it lasts for one interval of switch recording, so that the drain thread does not preempt the
-/// workload meanwhile. Many CPUs get less, 256 MiB in total.
+/// workload. Many CPUs get less, 256 MiB in total.
 pub fn with_switches(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(2 << 20, 32 << 20).next_power_of_two()
 }
 
-/// Returns the default size of the sideband ring for whole CPUs: 2 MiB, which a process that maps
-/// or renames in a loop fills in 40 ms. Many CPUs get less, 64 MiB in total.
+/// Returns the default size of a CPU's sideband ring: 2 MiB, which a process that maps or renames
+/// in a loop fills in 40 ms. Many CPUs get less, 64 MiB in total.
 pub(crate) fn sideband_of_everybody(cpus: usize) -> usize {
     let fair = (64 << 20) / cpus.max(1);
     fair.clamp(PRIVILEGED.sideband, 2 << 20).next_power_of_two()
@@ -80,7 +78,7 @@ pub(crate) const SHORTEST_STACK: u32 = 4 << 10;
 
 const LONGEST_SAMPLE: u64 = 64 << 10;
 
-/// Minimum size of a ring in bytes: a record may have 64 KiB.
+/// Minimum size of a ring in bytes, the maximum of a record.
 pub const SMALLEST: usize = 64 << 10;
 
 impl RingSizes {

@@ -78,7 +78,6 @@ impl Plan {
         }
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
-            // Other errors concern the common part of all events.
             Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
@@ -105,7 +104,6 @@ impl Plan {
                 paranoid: self.limits.paranoid,
             });
             if self.options.off_cpu {
-                // Refused for the same reason.
                 self.tell_switch_times_only();
             }
             return Ok(true);
@@ -114,7 +112,6 @@ impl Plan {
             Errno::OVERFLOW => Ok(self.lower_max_stack()),
             Errno::OPNOTSUPP => Ok(self.lower_precision(index, errno)),
             Errno::INVAL => {
-                // The kernel may lower its limit at any time.
                 if self.lower_frequency()? || self.lower_precision(index, errno) {
                     return Ok(true);
                 }
@@ -133,7 +130,7 @@ impl Plan {
         }
     }
 
-    /// Drops the stacks at switches. Returns false if they were dropped before.
+    /// Drops the stacks at switches, if they were not dropped before.
     fn tell_switch_times_only(&mut self) -> bool {
         if std::mem::replace(&mut self.switch_times_only, true) {
             return false;
@@ -144,7 +141,7 @@ impl Plan {
         true
     }
 
-    /// Lowers the precision by one. Returns false if it is already 0.
+    /// Lowers the precision by one, if possible.
     fn lower_precision(&mut self, index: usize, errno: Errno) -> bool {
         let event = &self.events[index];
         let Some(used) = event.precise().checked_sub(1) else {
@@ -158,7 +155,6 @@ impl Plan {
             return true;
         }
         let used = self.describe(&self.events[index]);
-        // Shown as one step.
         (self.degradations).retain(
             |step| !matches!(step, Degradation::PrecisionLowered { wanted: w, .. } if *w == wanted),
         );
@@ -170,8 +166,7 @@ impl Plan {
         true
     }
 
-    /// Includes guests, for PMUs without any exclusion. Not reported: the user did not exclude
-    /// guests.
+    /// Includes guests, for PMUs without any exclusion. Not reported.
     fn include_guests(&mut self, index: usize) -> bool {
         let event = &self.events[index];
         let has_own_pmu = event.kind().0 > EventKind::BREAKPOINT.0;
@@ -224,7 +219,6 @@ impl Plan {
                         && std::mem::take(&mut self.features.split_weight)
                 }
                 AttrFeature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
-                // A user who chose a clock needs it.
                 AttrFeature::ClockId => {
                     self.options.clock.is_none() && std::mem::take(&mut self.features.clock_id)
                 }
@@ -244,7 +238,7 @@ impl Plan {
         false
     }
 
-    /// Lowers frequencies to the kernel's limit. Returns false if none exceeds it.
+    /// Lowers frequencies to the kernel's limit, if any exceeds it.
     pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenEventsError> {
         let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
             return Ok(false);
@@ -302,7 +296,6 @@ impl Plan {
         let total = |rings: RingSizes| rings.samples + rings.sideband;
         let wanted = self.shrunk().unwrap_or(total(self.rings));
         self.rings = halved;
-        // Shown as one step.
         self.degradations
             .retain(|step| !matches!(step, Degradation::RingShrunk { .. }));
         self.degradations.push(Degradation::RingShrunk {

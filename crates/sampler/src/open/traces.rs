@@ -6,15 +6,14 @@ use rprof_events::{Event, TraceUnit};
 use rprof_launch::Target;
 use rustix::param::page_size;
 
-/// Initial size of an AUX area in bytes: perf's for privileged users
-/// (`intel_pt_recording_options`).
+/// In bytes: perf's for privileged users (`intel_pt_recording_options`).
 const FIRST: usize = 4 << 20;
 
-/// Minimum size of an area in bytes after steps down.
+/// In bytes.
 pub(super) const SMALLEST: usize = 64 << 10;
 
-/// Moves the trace event to the front: the others are redirected into its ring, and only the event
-/// of a ring may have an AUX area.
+/// Moves the trace event to the front: only the event of a ring may have an AUX area, and the
+/// others are redirected.
 ///
 /// # Errors
 /// [`OpenEventsError::Trace`] if unsupported.

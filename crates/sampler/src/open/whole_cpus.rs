@@ -1,8 +1,8 @@
 //! Threads recorded through events of whole CPUs.
 //!
 //! Each thread takes an event of each kind on each CPU: 200 threads on 64 CPUs take 25,600
-//! descriptors. If these are too many, and the user may watch whole CPUs, a few events per CPU
-//! record everything, and [`TargetOnly`] drops what belongs to other processes.
+//! descriptors. If these are too many, a few events per CPU record everything, and [`TargetOnly`]
+//! drops other processes.
 
 use super::attach::Threads;
 use super::attempt::{Opened, Scope, open};
@@ -16,7 +16,7 @@ use rprof_launch::procfs::Procfs;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Opens events of whole CPUs, if `refused` says that those of threads take too many descriptors.
+/// Opens events of whole CPUs, if `refused` says that threads take too many descriptors.
 ///
 /// # Errors
 /// Returns `refused` for other errors, and if whole CPUs cannot be recorded either.

@@ -230,7 +230,7 @@ impl SessionBuilder {
     /// Prepares the program and opens the events. The program runs at [`Session::start`].
     ///
     /// With other targets than [`Target::Command`], the program runs unsampled unless the target
-    /// includes it, and its end ends the recording.
+    /// includes it. Its end ends the recording.
     ///
     /// # Errors
     /// [`SessionError`]. The prepared child has then been removed.
@@ -259,7 +259,7 @@ impl SessionBuilder {
     /// Opens the events on the first CPU, and closes them again: of this thread for
     /// [`Target::Command`], else of the whole CPU.
     ///
-    /// The attrs are those of a recording. The result shows whether one would work here.
+    /// The result shows whether a recording with these attrs would work here.
     ///
     /// # Errors
     /// [`SessionError`] if the options are invalid, or the online CPUs are unknown.
@@ -275,7 +275,7 @@ impl SessionBuilder {
     }
 
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
-        // A process's start time is rounded down to a tick of 10 ms.
+        // A start time is rounded down to a tick of 10 ms.
         let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
         let (mut cpus, watched) = self.chosen_cpus()?;
         let selection =
@@ -368,8 +368,8 @@ impl SessionBuilder {
         })
     }
 
-    /// Returns the CPUs to open events on, and the CPUs to record if the user has chosen some.
-    /// Waits of a thread begin and end on any CPU.
+    /// Returns the CPUs to open events on, and the chosen CPUs, if any. Waits of a thread begin and
+    /// end on any CPU.
     fn chosen_cpus(&self) -> Result<(Vec<u32>, Option<Vec<u32>>), SessionError> {
         let chosen = cpus::select(&self.options.cpus)?;
         Ok(match (self.options.cpus.is_empty(), self.options.off_cpu) {
@@ -379,7 +379,6 @@ impl SessionBuilder {
         })
     }
 
-    /// Returns the scope of a target without a list of threads.
     fn scope(&self, child: Option<&Child>) -> Result<Scope, SessionError> {
         Ok(match (child, &self.options.target) {
             (Some(child), Target::Command) => Scope::Command(child.pid()),
@@ -402,18 +401,15 @@ impl SessionBuilder {
     }
 }
 
-/// Open events, and the part of the system that they follow.
 struct OpenedTarget {
     opened: Opened,
     scope: Scope,
-    /// Threads with events of their own.
     threads: Threads,
-    /// Drops records of other processes, if whole CPUs are recorded for a few threads.
     only: Option<TargetOnly>,
 }
 
 impl OpenedTarget {
-    /// Opens events of running threads, or of whole CPUs if there are too many threads.
+    /// Opens events of running threads, or of whole CPUs if there are too many.
     fn of_threads(
         plan: &mut Plan,
         selection: &ThreadSelection,
@@ -453,7 +449,6 @@ impl OpenedTarget {
     }
 }
 
-/// Returns the bytes of a CPU's sample ring and sideband ring.
 fn ring_bytes(rings: &[CpuRings], overwritten: &OverwrittenRings) -> (usize, usize) {
     rings.first().map_or((0, 0), |rings| {
         let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
@@ -461,7 +456,6 @@ fn ring_bytes(rings: &[CpuRings], overwritten: &OverwrittenRings) -> (usize, usi
     })
 }
 
-/// Maps the ids of events with copies of user stacks to the layout of their samples.
 fn layouts_of_dumps(events: &[EventIds]) -> Dumps {
     let with_dumps = |event: &&EventIds| event.attr.sample_type.contains(SampleType::STACK_USER);
     let layouts = events.iter().filter(with_dumps).flat_map(|event| {
@@ -471,7 +465,6 @@ fn layouts_of_dumps(events: &[EventIds]) -> Dumps {
     layouts.collect()
 }
 
-/// Lists requested priorities that the kernel refused to the drain threads.
 fn refused_priorities(
     wanted: &DrainOptions,
     threads: &DrainThreads,

@@ -24,8 +24,8 @@ pub struct CpuCounts {
     pub drain: DrainCounts,
 }
 
-/// Readings of one event on one CPU, summed over threads or control groups. Empty if the event is
-/// not for this CPU (the `cpumask` of its PMU).
+/// Readings of one event on one CPU, summed over threads or control groups. Empty for a CPU outside
+/// its PMU's `cpumask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// Sum of the readings; `None` if there is none.
@@ -62,7 +62,6 @@ impl FinalCounts {
     /// It exceeds the sum of all LOST records, which omit the last drops.
     pub fn lost_samples(&self) -> Option<u64> {
         let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
-        // An event has lost nothing on other CPUs.
         let sums = events.filter_map(|count| count.sum);
         sums.map(|reading| reading.lost).sum()
     }

@@ -1,13 +1,4 @@
 //! Recordings.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `builder` | [`SessionBuilder`]: from options to a session |
-//! | `counts` | [`FinalCounts`]: readings and counts at the end |
-//! | `online` | CPUs that go offline and come back |
-//! | `overwritten` | overwritten rings, which keep the last samples |
-//! | `switches` | [`SwitchEvents`]: pauses and resumes switch events |
-//! | `error` | [`SessionError`], [`ControlError`] |
 
 mod builder;
 mod counts;
@@ -44,7 +35,7 @@ use std::time::{Duration, Instant};
 /// Recording of a program or of running threads.
 ///
 /// The drain threads run from the beginning. Dropping the session stops them, and ends a program
-/// that was never started.
+/// that never started.
 #[derive(Debug)]
 pub struct Session {
     // Dropped first.
@@ -74,12 +65,10 @@ pub struct Session {
     ring_bytes: (usize, usize),
     realtime: Option<u8>,
     trace: Option<TraceUnit>,
-    /// Bytes of snapshots dropped because the channel was full.
     unsent: u64,
-    /// `None` if only threads are recorded, whose events the kernel keeps.
+    /// `None` if only threads are recorded.
     online: Option<OnlineCpus>,
     is_enabled: AtomicBool,
-    /// True while [`SwitchEvents`] are paused.
     switches_paused: Arc<AtomicBool>,
     counts: Option<FinalCounts>,
 }
@@ -209,16 +198,16 @@ impl Session {
         self.extras
     }
 
-    /// Returns a filter that drops duplicate samples. All records must pass through one filter in
-    /// time order.
+    /// Returns a filter that drops duplicate samples. All records must pass through one in time
+    /// order.
     pub fn inherited_event_filter(&self) -> InheritedEventFilter {
         self.inherited_filter.clone()
     }
 
     /// Begins sampling and releases the program.
     ///
-    /// Processes of attached threads are already followed. Read their earlier mappings
-    /// ([`attached`](Self::attached)) before this call, so that no sample precedes its mapping.
+    /// Read earlier mappings of [`attached`](Self::attached) processes before this call, so that no
+    /// sample precedes its mapping.
     ///
     /// # Errors
     /// [`SessionError::Exec`] if the program cannot be executed, [`SessionError::Control`] if an
@@ -265,7 +254,6 @@ impl Session {
         action: ControlAction,
         call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
-        // A failure does not skip the other sets.
         let mut first = Ok(());
         for set in &self.sets {
             let called = call(set);
@@ -281,7 +269,7 @@ impl Session {
 
     /// Waits until the program ends, all attached threads have ended, `other` is readable, or the
     /// timeout expires. Of several, returns the first in this order. With a program, only its end
-    /// counts. Whole CPUs never end; [CPUs that come back](Self::follow_cpus) are recorded again.
+    /// counts. [CPUs that come back](Self::follow_cpus) are recorded again.
     ///
     /// # Errors
     /// The errors of [`Child::wait`] and of poll(2).
@@ -319,7 +307,6 @@ impl Session {
     /// Returns the switch events, if recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
         let mut events = self.of_role(Role::OffCpu)?;
-        // Wakeups are useless while switches are not recorded.
         events.extend(self.of_role(Role::Wakeups).unwrap_or_default());
         Some(SwitchEvents {
             events,
@@ -389,7 +376,7 @@ impl Session {
     ///
     /// The batches have the CPU [`NO_CPU`](crate::drain::NO_CPU), and come after later sideband, so
     /// a file with them must not contain FINISHED_ROUND records. The kernel drops and counts
-    /// samples during the read.
+    /// samples meanwhile.
     pub fn snapshot(&mut self) {
         let Some(sender) = &self.threads.snapshots else {
             return;
@@ -400,7 +387,7 @@ impl Session {
     }
 
     /// Ends the recording. All records are then in [`batches`](Self::batches). The program may
-    /// continue. Does not wait for the receiver. A second call returns the same counts.
+    /// continue. A second call returns the same counts.
     pub fn stop(&mut self) -> FinalCounts {
         if let Some(counts) = &self.counts {
             return counts.clone();

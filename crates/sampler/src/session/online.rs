@@ -1,9 +1,8 @@
 //! [`OnlineCpus`]: CPUs that go offline while they are recorded.
 //!
-//! The kernel drops the events of a CPU that goes offline, and keeps them dropped when it comes
-//! back. So the session reads the list of online CPUs now and then, and opens the events again.
-//! A new event takes over its predecessor's descriptor, ring and id: see
-//! [`PerfFd::replace_by`](rprof_perf_event::PerfFd::replace_by).
+//! The kernel drops the events of a CPU that goes offline for good. So the session reads the list
+//! of online CPUs now and then, and opens them again. A new event takes over its predecessor's
+//! descriptor, ring and id: see [`PerfFd::replace_by`](rprof_perf_event::PerfFd::replace_by).
 
 use super::Session;
 use crate::open::{self, Degradation, EventSet, Plan, Role, Scope};
@@ -25,7 +24,7 @@ pub(super) struct OnlineCpus {
     watch: CpuWatch,
     started: Instant,
     last_look: Instant,
-    /// CPUs that came back, but whose events could not be opened again.
+    /// Their events could not be opened again.
     refused: BTreeMap<u32, Errno>,
     /// Final readings of replaced events: CPU index, event index (`None` for sideband), reading.
     pub(super) replaced: Vec<(usize, Option<usize>, Reading)>,
@@ -47,7 +46,6 @@ impl OnlineCpus {
         })
     }
 
-    /// Begins to count the time of absences.
     pub(super) fn begin(&mut self) {
         self.started = Instant::now();
     }
@@ -58,8 +56,8 @@ impl OnlineCpus {
 }
 
 impl Session {
-    /// Compares the online CPUs with the recorded ones, at most four times a second. Stops the events
-    /// of a CPU that went offline, and opens them again once it is back.
+    /// Compares the online CPUs with the recorded ones, at most four times a second. Stops the
+    /// events of a lost CPU, and opens them again once it is back.
     ///
     /// [`wait_or`](Self::wait_or) calls it. Callers that wait otherwise must call it themselves.
     pub fn follow_cpus(&mut self) {
@@ -85,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Stops events that the kernel has removed, so that all of them are in one state.
+    /// Stops events that the kernel has removed, so that all are in one state.
     fn close_down(&self, cpu: u32) {
         let is_here = |set: &&EventSet| set.cpu == cpu && !self.survives(set);
         for set in self.sets.iter().filter(is_here) {
@@ -164,7 +162,7 @@ impl Session {
     }
 }
 
-/// Joins the events of a set with their successors; the sideband event has no index.
+/// Joins events with their successors; the sideband event has no index.
 fn pairs(old: &EventSet, new: EventSet) -> Vec<(Option<usize>, Arc<PerfFd>, Arc<PerfFd>)> {
     let sideband = old.sideband.iter().cloned().zip(new.sideband);
     let samples = old.samples.iter().zip(new.samples).enumerate();

@@ -1,9 +1,6 @@
-//! [`OverwrittenRings`]: keep the last samples of each CPU.
-
 use crate::open::OverwrittenRing;
 use rprof_records::RawBytes;
 
-/// Sample rings where later samples overwrite earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct OverwrittenRings {
     rings: Vec<OverwrittenRing>,

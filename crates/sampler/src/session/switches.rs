@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Events that record context switches or wakeups.
 ///
 /// Inherited copies follow (`perf_event_for_each_child`). During [`pause`](Self::pause) and
-/// [`resume`](Self::resume), records come from some threads only.
+/// [`resume`](Self::resume), some threads lack records.
 #[derive(Clone, Debug)]
 pub struct SwitchEvents {
     pub(super) events: Vec<Arc<PerfFd>>,
-    /// Shared with the session, which opens events of CPUs that come back.
+    /// The session opens events of CPUs that come back.
     pub(super) paused: Arc<AtomicBool>,
 }
 

@@ -27,7 +27,7 @@ impl Program {
         self.0.id()
     }
 
-    /// Waits until it has used another 50 ms of CPU time.
+    /// Waits for another 50 ms of CPU time.
     fn work(&self) {
         let used = || -> u64 {
             let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid()));
@@ -182,7 +182,6 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     session.disable().unwrap();
     let disabled = now();
     program.work();
-    // Later records were in the rings.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();
     assert!(
@@ -301,7 +300,6 @@ fn too_few_descriptors_are_told_with_figures() {
     let programs: Vec<Program> = (0..4).map(|_| Program::sh("exec sleep 100")).collect();
     let target = Target::Processes(programs.iter().map(Program::pid).collect());
     match cpu_clock().target(target).attach() {
-        // Users who may record whole CPUs need fewer.
         Ok(session) => {
             let told: Vec<String> = session
                 .degradations()

@@ -121,7 +121,7 @@ fn default_rings_fit_and_sizes_asked_for_are_kept() {
         "{samples} and {sideband} bytes, {:?}",
         session.degradations()
     );
-    // Unprivileged users share one limit among all recordings, including these tests.
+    // Unprivileged users share one limit among all recordings.
     let steps = session.degradations();
     let shrunk = steps
         .iter()

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// Slack in ns if threads are not pinned to their CPUs.
+/// In ns, if threads are not pinned.
 const SLACK: u64 = 1_000_000;
 
 /// Processes that start and end on all CPUs, with some work in between.
 const BUSY: &str = "for a in 1 2 3 4; do ( n=0; while [ $n -lt 40 ]; do n=$((n+1)); \
     /bin/true; i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; done ) & done; wait";
 
-/// Returns the number of records older than their CPU's watermark, the number of all records, and
-/// the maximum difference in ns.
+/// Returns the number of records older than their CPU's watermark, the number of all, and the
+/// maximum difference in ns.
 fn violations(recorded: &Recorded) -> (usize, usize, u64) {
     let mut promised: HashMap<u32, u64> = HashMap::new();
     let (mut count, mut worst, mut from) = (0, 0, 0);
@@ -37,7 +37,7 @@ fn violations(recorded: &Recorded) -> (usize, usize, u64) {
     (count, recorded.records.len(), worst)
 }
 
-/// Records and checks the watermarks. Returns the maximum violation in ns.
+/// Returns the maximum violation in ns.
 fn check(name: &str, change: impl FnOnce(SessionBuilder) -> SessionBuilder) -> u64 {
     let builder = cpu_clock().frequency(20_000).callchains(false);
     let Some(session) = launch(change(builder), &sh(BUSY)) else {
@@ -62,8 +62,7 @@ fn bound_threads_promise_exactly() {
 
 #[test]
 fn unbound_threads_promise_within_the_slack() {
-    // Larger violations are rare: a virtual CPU stopped in the middle of a record, which a thread
-    // on another CPU cannot detect.
+    // Larger violations are rare: a virtual CPU stopped in the middle of a record.
     let mut worst = (0..4).map(|_| {
         check("unpinned", |builder| {
             builder.configure(|o| o.drain.pin = false)
@@ -74,7 +73,6 @@ fn unbound_threads_promise_within_the_slack() {
 
 #[test]
 fn promises_hold_when_rounds_are_cut_short() {
-    // Nearly every round leaves records in the ring.
     let worst = check("tiny batches", |builder| {
         builder.ring_bytes(1 << 20).configure(|o| {
             o.drain.batch_bytes = 0;
@@ -119,7 +117,6 @@ fn idle_cpus_publish_watermarks() {
         return;
     };
     session.start().unwrap();
-    // All CPUs are idle.
     let mut bare: HashMap<u32, (usize, u64)> = HashMap::new();
     while session
         .cpus()

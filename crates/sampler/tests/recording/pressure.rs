@@ -6,10 +6,8 @@ use rprof_sampler::{SessionBuilder, Stream};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// Number of children started in each phase.
 const CHILDREN: usize = 100;
 
-/// Uses minimal buffers: samples are soon lost.
 fn tight() -> SessionBuilder {
     cpu_clock()
         .period(100_000)
@@ -151,7 +149,6 @@ fn a_receiver_that_holds_batches_until_they_are_released_does_not_deadlock() {
             if marks.len() < cpus {
                 continue;
             }
-            // A batch is recycled once every CPU has passed its watermark.
             let passed = marks.values().copied().min().unwrap();
             for batch in held.extract_if(.., |batch| batch.watermark <= passed) {
                 released += usize::from(!batch.bytes.is_empty());

@@ -1,5 +1,3 @@
-//! Helpers: launch or skip, receive, and read records.
-
 use rprof_events::Event;
 use rprof_launch::Launcher;
 use rprof_perf_event::Errno;
@@ -17,7 +15,7 @@ pub(crate) fn sh(script: &str) -> Launcher {
     Launcher::new("sh").args(["-c", script])
 }
 
-/// Samples by the timer, which every machine has.
+/// Every machine has the timer.
 pub(crate) fn cpu_clock() -> SessionBuilder {
     Session::builder().event(Event::cpu_clock())
 }
@@ -28,12 +26,11 @@ pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Sess
     permitted(builder.launch(command))
 }
 
-/// Returns the session. Skips the test without permission.
 #[track_caller]
 pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Session> {
     match session {
         Ok(session) => Some(session),
-        // Concurrent recordings may exhaust an unprivileged user's limit for rings.
+        // Concurrent recordings may exhaust an unprivileged user's limit.
         Err(SessionError::Open(error)) if is_forbidden(&error) => {
             rprof_testing::skip(format!("needs perf events: {error}"));
             None
@@ -52,7 +49,6 @@ fn is_forbidden(error: &OpenEventsError) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::NOSYS].contains(&errno)
 }
 
-/// One record, with data of its batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
     pub(crate) cpu: u32,
@@ -136,7 +132,7 @@ impl Recorded {
     }
 }
 
-/// Starts the program, receives on a separate thread until it ends, stops, and returns everything.
+/// Receives on a separate thread until the program ends, and stops.
 pub(crate) fn record(mut session: Session) -> Recorded {
     let mut recorded = Recorded::new(session.events());
     let (batches, recycler) = (session.batches().clone(), session.recycler());
@@ -156,7 +152,6 @@ pub(crate) fn record(mut session: Session) -> Recorded {
     recorded
 }
 
-/// Creates a named pipe for synchronization with a program.
 pub(crate) fn fifo(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let made = std::process::Command::new("mkfifo").arg(&path).status();
