@@ -65,7 +65,7 @@ impl AuxTally {
 }
 
 impl fmt::Display for AuxTally {
-    /// Describes the gaps, as `3 of 10 pieces of the AUX trace end early, as its buffer was full`.
+    /// Describes the gaps: `3 of 10 pieces of the AUX trace end early, as its buffer was full`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = [
             (self.truncated, "end early: its buffer was full"),

@@ -69,8 +69,7 @@ impl Contents {
         map(&file).map_err(read)
     }
 
-    /// Reads a stream to its end. Spools a long one to an unlinked file, so that memory stays
-    /// bounded.
+    /// Reads a stream to its end. Spools a long one to an unlinked file.
     pub(crate) fn read(mut from: impl Read, name: &Path) -> Result<Contents, Error> {
         let read = |source| Error::Read {
             path: name.to_owned(),
@@ -97,7 +96,6 @@ impl Contents {
             .map_err(spool)?;
         file.write_all(&bytes).map_err(spool)?;
         drop(bytes);
-        // Users must react differently to read and write errors.
         let mut buffer = vec![0; 1 << 20];
         loop {
             match from.read(&mut buffer) {
@@ -114,13 +112,12 @@ impl Contents {
 
 fn map(file: &File) -> std::io::Result<Contents> {
     // SAFETY: the map is read-only and private to this process. Another process that truncates the
-    // file while it is read can end this one with SIGBUS, as with every program that maps its input
-    // (perf does the same). It cannot make a read go out of bounds.
+    // file can end this one with SIGBUS, as with every program that maps its input. It cannot make
+    // a read go out of bounds.
     let map = unsafe { memmap2::Mmap::map(file) }?;
     Ok(Contents::Mapped(map))
 }
 
-/// Returns the type of a file other than a regular one.
 fn other_than_file(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     match () {

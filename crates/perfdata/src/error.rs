@@ -62,7 +62,7 @@ pub enum Error {
     },
 }
 
-/// Position of damage in a recording. Data before it is intact.
+/// Position of damage. Data before it is intact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at byte {offset}: {what}")]
 pub struct Damage {

@@ -13,29 +13,27 @@ use crate::features::{Feature, FeatureSections};
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
 /// Magic of perf up to 2.6.3x, in this letter order on every machine.
 const MAGIC_1: [u8; 8] = *b"PERFFILE";
-/// Offset of the data length in a file header.
 pub(crate) const DATA_LEN_AT: u64 = 48;
 pub(crate) const HEADER_SIZE: usize = 104;
 /// Size of the oldest header, without features.
 const HEADER_SIZE_WITHOUT_FEATURES: u64 = 72;
-/// Size of a pipe-mode header: the magic and its own size.
+/// The magic and its own size.
 pub(crate) const PIPE_HEADER_SIZE: usize = 16;
-/// Event number of the HEADER_EVENT_TYPE record that holds rprof's private section in a stream.
-/// Every perf since 3.10 skips such records. (perf 6.1 refuses records with unknown numbers, and
-/// HEADER_FEATURE records with unknown features.)
+/// Event number of the HEADER_EVENT_TYPE record with rprof's private section in a stream. Every
+/// perf since 3.10 skips it. (perf 6.1 refuses unknown records and HEADER_FEATURE records with
+/// unknown features.)
 pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
 
-/// Event number of the HEADER_EVENT_TYPE records that hold the embedded files, in pieces, because
-/// one record is too short.
+/// Event number of the HEADER_EVENT_TYPE records with the embedded files, in pieces.
 pub(crate) const EMBEDDED_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
-/// Maximum length of an attr with the position of its ids. Attrs in streams are shorter, so every
-/// attr read can be written.
+/// Maximum length of an attr with its ids' position. Attrs in streams are shorter, so every attr
+/// read can be written.
 const LONGEST_STRIDE: usize = (1 << 16) + 16;
-/// Bytes of an event type entry: a number, and a name of 64 bytes.
+/// A number, and a name of 64 bytes.
 const EVENT_TYPE: usize = 72;
 
-/// Returns the magic in a byte order. It is one number: a little-endian machine writes its letters
-/// in order, a big-endian one in reverse.
+/// Returns the magic in a byte order. It is one number: big-endian machines write its letters in
+/// reverse.
 pub(crate) fn magic(endian: Endian) -> Vec<u8> {
     endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
 }
@@ -45,7 +43,7 @@ pub(crate) fn is_magic(bytes: &[u8]) -> bool {
     magic.is_some_and(|magic| [MAGIC, *b"2ELIFREP", MAGIC_1].contains(magic))
 }
 
-/// Detects the byte order from the magic; `None` if perf did not write the bytes.
+/// Detects the byte order; `None` if perf did not write the bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {
         b"PERFILE2" => Some(Endian::Little),
@@ -62,7 +60,6 @@ pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     }
 }
 
-/// Decodes offset and length of a file section.
 fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> {
     let end = at.checked_add(8)?;
     Some((raw.u64(at, endian)?, raw.u64(end, endian)?))
@@ -72,7 +69,7 @@ pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
 pub(crate) struct FileHeader {
     pub(crate) attrs: AttrsWithIds,
-    /// Numbers and names of event types, which perf wrote until 3.10.
+    /// perf wrote them until 3.10.
     pub(crate) event_types: Vec<(u64, String)>,
     pub(crate) data: Range<usize>,
     pub(crate) features: FeatureSections,
@@ -112,7 +109,7 @@ impl FileHeader {
         // The recorder was killed, or there was nothing to record.
         let no_features = header_size == HEADER_SIZE_WITHOUT_FEATURES;
         let killed = data_len == 0 && (no_features || !sections_follow(&raw, endian, data_start));
-        // A header updated during the recording has the data length at that time, and no sections.
+        // A header updated during the recording has that time's data length, and no sections.
         let unfinished = killed || (!no_features && bitmap_is_empty(&raw, endian));
         let data_end = match killed {
             true => file_len,
@@ -159,14 +156,14 @@ impl FileHeader {
     }
 }
 
-/// Returns the file range from `at`, cut at the end of the file.
+/// Cuts the range at the end of the file.
 fn clip(bytes: &[u8], at: u64, len: u64) -> Range<usize> {
     let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let end = usize::try_from(at.saturating_add(len)).unwrap_or(usize::MAX);
     start..end.clamp(start, bytes.len())
 }
 
-/// Decodes the attrs with their ids. An error contains the offset of the damage.
+/// An error contains the offset of the damage.
 fn read_attrs(
     bytes: &[u8],
     endian: Endian,
@@ -175,7 +172,6 @@ fn read_attrs(
     let raw = RawBytes::from(bytes);
     let attr_size = raw.u64(16, endian).unwrap_or(0);
     let (attrs_at, attrs_len) = section(&raw, 24, endian).unwrap_or_default();
-    // With the position of its ids: 16 bytes.
     let stride = usize::try_from(attr_size)
         .ok()
         .filter(|s| (80..=LONGEST_STRIDE).contains(s))
@@ -210,7 +206,7 @@ fn read_attrs(
     Ok(attrs)
 }
 
-/// Returns true if the header has no feature bits. This marks an unfinished file.
+/// Returns true without feature bits, the mark of an unfinished file.
 fn bitmap_is_empty(raw: &RawBytes<'_>, endian: Endian) -> bool {
     (0..4).all(|word| raw.u64(72 + 8 * word, endian) == Some(0))
 }
@@ -229,7 +225,7 @@ fn read_event_types(bytes: &[u8], endian: Endian) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// Decodes an event type entry, or the body of a HEADER_EVENT_TYPE record.
+/// Decodes an event type entry, or a HEADER_EVENT_TYPE record's body.
 pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, String)> {
     let name = entry.get(8..entry.len().min(EVENT_TYPE))?.to_cow();
     let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
@@ -240,8 +236,7 @@ pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, S
 /// Decodes the feature bits.
 ///
 /// The bitmap is an array of the recorder's `unsigned long`. On a 32-bit big-endian machine, the
-/// halves of each 64-bit word are swapped. As in perf, HOSTNAME decides, because every recorder
-/// writes it.
+/// halves of each word are swapped. As in perf, HOSTNAME decides: every recorder writes it.
 fn feature_bits(raw: &RawBytes<'_>, endian: Endian) -> impl Fn(u32) -> bool + use<> {
     let word = |at| raw.u64(72 + 8 * at, endian).unwrap_or(0);
     let mut bitmap = [0usize, 1, 2, 3].map(word);
@@ -268,7 +263,7 @@ fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
     count > 0 && end <= raw.len() as u64
 }
 
-/// Reads the sections after the data: first all offsets and lengths, then the contents.
+/// Reads all offsets and lengths, then the contents.
 fn read_features(
     contents: &Arc<Contents>,
     endian: Endian,

@@ -1,6 +1,6 @@
 //! The perf.data container: reading and writing.
 //!
-//! This crate handles the layout of files and pipe-mode streams. It does not interpret samples.
+//! This crate does not interpret samples.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,8 +12,7 @@
 //!
 //! # Examples
 //!
-//! Writes samples to a buffer, and reads them back. A loop over blocks meets damage at its
-//! position. For time order see [`RecordsByTime`].
+//! Writes samples to a buffer, and reads them back. For time order see [`RecordsByTime`].
 //!
 //! ```
 //! use std::io::Cursor;

@@ -31,8 +31,7 @@ pub struct Rewritten {
 ///
 /// Changes:
 /// - Header records of a stream become the file's header.
-/// - COMPRESSED and DIR_FORMAT describe the new file.
-/// - The AUXTRACE index has offsets of the new file.
+/// - COMPRESSED, DIR_FORMAT and the AUXTRACE index describe the new file.
 /// - EVENT_DESC is added if missing.
 /// - A folder's FINISHED_ROUND records are dropped, because each applies to only one file.
 ///
@@ -125,8 +124,8 @@ fn is_kept_plain(kind: RecordType) -> bool {
     kind.is_user()
 }
 
-/// Passes on the records that keep their meaning in another recording. Skips header records of a
-/// stream, and the ends of rounds if several files become one.
+/// Passes on the records that keep their meaning in another recording. Skips header records, and
+/// the ends of rounds if several files become one.
 fn each_record(
     data: &PerfData,
     mut write: impl FnMut(&RecordAt<'_>) -> io::Result<()>,

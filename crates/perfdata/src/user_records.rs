@@ -41,8 +41,8 @@ pub enum UserRecord<'a> {
     },
     /// A build-id (pipe mode).
     BuildId(BuildIdEntry),
-    /// End of a round: all rings were read once. Later records are not older than the newest record
-    /// of the previous round.
+    /// End of a round: all rings were read once. Later records are not older than the previous
+    /// round's newest.
     FinishedRound,
     /// End of the records that the recorder synthesized at the start.
     FinishedInit,

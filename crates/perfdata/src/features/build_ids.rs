@@ -11,17 +11,16 @@ pub struct BuildIdEntry {
     pub misc: Misc,
     /// Process; -1 for "all".
     pub pid: i32,
-    /// Build-id of 1 to 20 bytes.
+    /// 1 to 20 bytes.
     pub build_id: Vec<u8>,
     /// Path, or a name such as `[kernel.kallsyms]`.
     pub path: Vec<u8>,
 }
 
-/// Bit in a build-id record's `misc` if it contains the length. Older records imply 20 bytes.
+/// Bit in `misc` if the record contains the length. Older ones imply 20 bytes.
 const BUILD_ID_SIZE: u16 = 1 << 15;
 
-/// Offset of the build-id in a record's body, after the pid. The first perf with this section wrote
-/// no pid.
+/// Offset of the build-id after the pid, which the first perf omitted.
 const WITH_PID: usize = 4;
 
 impl FeatureSections {
@@ -34,8 +33,7 @@ impl FeatureSections {
                 .collect::<Vec<_>>()
         };
         let entries = read(WITH_PID);
-        // This name results from skipping four bytes too many in "[kernel.kallsyms]". perf detects
-        // the old form in the same way.
+        // This name results from skipping four bytes too many in "[kernel.kallsyms]", as in perf.
         match entries.iter().any(|e| e.path == b"nel.kallsyms]") {
             true => Some(read(0)),
             false => Some(entries),
@@ -54,7 +52,6 @@ impl FeatureSections {
     }
 }
 
-/// Appends a build-id record. Skips a path that is too long.
 pub(crate) fn put_build_id(
     out: &mut Vec<u8>,
     kind: RecordType,
@@ -70,14 +67,14 @@ pub(crate) fn put_build_id(
         out.extend(endian.put_u32(entry.pid as u32));
         out.extend(id);
         out.extend_from_slice(&entry.path);
-        // perf's reader expects padding to a multiple of 64.
+        // As perf's reader expects.
         let padded = (entry.path.len() + 1).next_multiple_of(64);
         out.extend(std::iter::repeat_n(0, padded - entry.path.len()));
     })
     .ok();
 }
 
-/// Decodes an entry of the section, or a HEADER_BUILD_ID record of a pipe.
+/// Decodes an entry of the section, or a pipe's HEADER_BUILD_ID record.
 pub(crate) fn build_id_entry(record: &RawRecord<'_>) -> Option<BuildIdEntry> {
     entry(record, WITH_PID)
 }

@@ -1,8 +1,8 @@
-//! Encoder and decoder of the primitive values in sections.
+//! Encoder and decoder of primitive values in sections.
 
 use rprof_records::Endian;
 
-/// Decodes a section from front to back; `None` past its end.
+/// Decodes a section; `None` past its end.
 #[derive(Clone)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
@@ -42,13 +42,13 @@ impl<'a> Decoder<'a> {
         Some(self.endian.u64(bytes))
     }
 
-    /// Decodes a 32-bit length that includes padding, then text up to the first NUL.
+    /// Decodes a 32-bit length with padding, then text up to the first NUL.
     pub(super) fn string(&mut self) -> Option<String> {
         let len = self.u32()? as usize;
         Some(text(self.take(len)?))
     }
 
-    /// Decodes a 32-bit count, then that many items of at least `least` bytes each.
+    /// Decodes a 32-bit count, then items of at least `least` bytes each.
     pub(super) fn list<T>(
         &mut self,
         least: usize,
@@ -73,13 +73,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns the text up to the first NUL.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Encodes a section.
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
     endian: Endian,
@@ -117,7 +115,6 @@ impl Encoder {
         self.bytes.extend(std::iter::repeat_n(0, count));
     }
 
-    /// Encodes a 32-bit count and the items.
     pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
         self.u32(items.len() as u32);
         for one in items {

@@ -1,9 +1,8 @@
 //! Short-lived files that rprof embeds: perf maps and jitdumps of runtimes, and programs visible
 //! only to the process.
 //!
-//! This section is private to rprof, like [`rprof_notes`](super::rprof_notes). It contains a magic
-//! string, a count, and an entry for each file: its identity and its contents, compressed with
-//! zstd. Numbers have the file's byte order.
+//! This section is private to rprof. It contains a magic string, a count, and an entry for each
+//! file: its identity and its contents, compressed with zstd. Numbers have the file's byte order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +10,10 @@ use std::io::{self, Read};
 
 use super::{Feature, FeatureSections};
 
-/// Magic string, because another tool may use the same section number.
+/// Another tool may use the same section number.
 const MARK: &str = "rprof files";
 
-/// Maximum length of an embedded file in bytes. Longer ones are not decompressed.
+/// Maximum length of an embedded file in bytes, for decompression.
 pub const MAX_BYTES: u64 = 256 << 20;
 
 /// Minimum bytes of an entry.
@@ -44,7 +43,7 @@ pub struct EmbeddedFile<'a> {
     /// Process of the file, with the pid of the records; -1 if it belongs to none.
     pub pid: i32,
     /// Start of that process in nanoseconds, if its pid was reused. For [`EmbeddedKind::BUILD_ID`],
-    /// the generation of the inode.
+    /// the inode's generation.
     pub since: u64,
     /// Device from the mapping record; 0 if unknown.
     pub device: (u32, u32),
@@ -61,20 +60,20 @@ pub struct EmbeddedFile<'a> {
 }
 
 impl EmbeddedFile<'_> {
-    /// Decompresses the contents. Returns `None` if they are damaged or too long.
+    /// Decompresses the contents; `None` if they are damaged or too long.
     pub fn contents(&self) -> Option<Vec<u8>> {
         if self.len > MAX_BYTES {
             return None;
         }
         let decoder = zstd::stream::read::Decoder::new(&self.compressed[..]).ok()?;
         let mut bytes = Vec::new();
-        // The buffer grows with the actual data, not with the stated length.
+        // The buffer grows with the data, not with the stated length.
         decoder.take(self.len).read_to_end(&mut bytes).ok()?;
         (bytes.len() as u64 == self.len).then_some(bytes)
     }
 }
 
-/// zstd level. These files compress well at any level.
+/// These files compress well at any level.
 const LEVEL: i32 = 1;
 
 /// Compresses contents for embedding.

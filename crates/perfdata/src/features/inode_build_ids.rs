@@ -1,9 +1,9 @@
 //! Build-ids of files that records identify by device and inode.
 //!
 //! A recorder that does not set `attr.build_id` (which breaks perf 6.1 as a reader) reads build-ids
-//! itself, often after the mapping record was written. It stores them in the section of [embedded
-//! files](super::embedded), as entries without contents. `HEADER_BUILD_ID` identifies files by path
-//! alone, so it cannot separate files of several containers, or successive files of one name.
+//! itself, often after the mapping record was written. It stores them as [embedded
+//! files](super::embedded) without contents. `HEADER_BUILD_ID` identifies files by path alone, so
+//! it cannot separate files of several containers, or successive files of one name.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use rprof_records::{BuildId, MmapIdentity};
 use super::{EmbeddedFile, EmbeddedKind, FeatureSections};
 
 impl EmbeddedFile<'static> {
-    /// Creates an entry with a file's build-id. Returns `None` if `identity` is itself a build-id,
-    /// or has no inode.
+    /// Creates an entry with a file's build-id. `None` if `identity` is a build-id, or has no
+    /// inode.
     #[must_use]
     pub fn of_build_id(
         identity: &MmapIdentity,
@@ -42,8 +42,7 @@ impl EmbeddedFile<'static> {
 }
 
 impl FeatureSections {
-    /// Returns the build-ids of files that records identify by device and inode. Only rprof writes
-    /// them.
+    /// Returns the build-ids of files identified by device and inode. Only rprof writes them.
     #[must_use]
     pub fn inode_build_ids(&self) -> Vec<(MmapIdentity, BuildId)> {
         let entries = self.embedded_files().unwrap_or_default();

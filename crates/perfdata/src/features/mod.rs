@@ -1,21 +1,5 @@
 //! Feature sections: the header's data about the machine and the run.
 //!
-//! | module | sections |
-//! |---|---|
-//! | [`numbers`] | [`Feature`], the number of a section |
-//! | [`machine`] | HOSTNAME … CPUID, NRCPUS, TOTAL_MEM, CMDLINE, CLN_SIZE |
-//! | [`events`] | EVENT_DESC, GROUP_DESC |
-//! | [`build_ids`] | BUILD_ID |
-//! | [`topology`] | CPU_TOPOLOGY, NUMA_TOPOLOGY, HYBRID_TOPOLOGY |
-//! | [`memory`] | CACHE, MEM_TOPOLOGY |
-//! | [`domains`] | CPU_DOMAIN_INFO |
-//! | [`pmus`] | PMU_MAPPINGS, CPU_PMU_CAPS, PMU_CAPS |
-//! | [`run`] | SAMPLE_TIME, CLOCKID, CLOCK_DATA, COMPRESSED, DIR_FORMAT, AUXTRACE |
-//! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
-//! | [`tracing_data`] | TRACING_DATA |
-//! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`rprof_notes`], [`embedded`], [`inode_build_ids`] | private to rprof |
-//!
 //! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. Other sections stay bytes.
 
 use std::collections::BTreeMap;
@@ -52,11 +36,10 @@ pub(crate) use build_ids::{build_id_entry, put_build_id};
 pub(crate) use codec::text;
 use codec::{Decoder, Encoder};
 
-/// Bytes of a section, in the opened file or in memory.
 #[derive(Clone)]
 enum Bytes {
     Owned(Vec<u8>),
-    /// Not copied, because a hostile header can list 256 sections that each span the file.
+    /// Not copied: a hostile header can list 256 sections that each span the file.
     InFile(Arc<Contents>, Range<usize>),
 }
 
@@ -77,9 +60,9 @@ impl std::fmt::Debug for Bytes {
 
 /// Feature sections as bytes, with typed accessors for those that rprof interprets.
 ///
-/// Accessors return `None` for a missing or damaged section, such as a truncated one, or one with
-/// impossible counts. Their allocations are limited by the section's length, not by a count in it.
-/// Invalid UTF-8 in strings is replaced; [`get`](Self::get) returns the bytes.
+/// Accessors return `None` for a missing or damaged section. The section's length limits their
+/// allocations, not a count in it. Invalid UTF-8 in strings is replaced; [`get`](Self::get) returns
+/// the bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FeatureSections {
     sections: BTreeMap<Feature, Bytes>,
@@ -87,7 +70,6 @@ pub struct FeatureSections {
 }
 
 impl PartialEq for FeatureSections {
-    /// Compares byte order, numbers and bytes of the sections.
     fn eq(&self, other: &Self) -> bool {
         self.endian() == other.endian() && self.iter().eq(other.iter())
     }
@@ -114,7 +96,6 @@ impl FeatureSections {
         self.sections.insert(feature, Bytes::Owned(bytes));
     }
 
-    /// Adds a section of an opened file.
     pub(crate) fn insert_in_file(
         &mut self,
         feature: Feature,

@@ -3,10 +3,9 @@
 use super::pmus::{pairs, put_pairs};
 use super::{Feature, FeatureSections};
 
-/// Magic string, because another tool may use the same section number.
+/// Another tool may use the same section number.
 const MARK: &str = "rprof";
 
-/// Key of the note in an unfinished recording.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
 impl FeatureSections {
@@ -25,8 +24,8 @@ impl FeatureSections {
         notes.iter().any(|(key, _)| key == UNFINISHED)
     }
 
-    /// Sets rprof's private key-value pairs, such as `lost.cpu3` and `17`. Neither may contain a
-    /// NUL. perf skips the section, and its record in pipe mode.
+    /// Sets rprof's private key-value pairs, such as `lost.cpu3` and `17`, without NULs. perf skips
+    /// the section, and its record in pipe mode.
     pub fn insert_rprof_notes(&mut self, notes: &[(String, String)]) {
         self.encode(Feature::RPROF, |out| {
             out.string(MARK);

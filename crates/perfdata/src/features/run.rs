@@ -16,8 +16,7 @@ pub struct ClockData {
 }
 
 impl ClockData {
-    /// Converts a record time to nanoseconds since 1970; `None` if the result is negative or out of
-    /// range.
+    /// Converts a record time to nanoseconds since 1970; `None` if out of range.
     pub fn wall_time(&self, time: u64) -> Option<u64> {
         let since = i128::from(time) - i128::from(self.clock);
         u64::try_from(i128::from(self.wall_clock) + since).ok()

@@ -50,8 +50,7 @@ pub struct HybridPmu {
 }
 
 impl FeatureSections {
-    /// Returns cores, threads and dies. NRCPUS supplies the number of CPUs. Without it, dies are
-    /// not decoded.
+    /// Returns cores, threads and dies. Without NRCPUS, dies are not decoded.
     pub fn cpu_topology(&self) -> Option<CpuTopology> {
         let mut section = self.decoder(Feature::CPU_TOPOLOGY)?;
         let mut topology = CpuTopology {
@@ -63,7 +62,7 @@ impl FeatureSections {
             Some((available, _)) => u64::from(available),
             None => section.left() as u64 / 8,
         };
-        // The oldest form ends here. Pipe mode may have padding instead.
+        // The oldest form ends here; pipe mode may have padding instead.
         let places = section.items(count, 8, |s| {
             Some(CpuPlace {
                 core: s.i32()?,
@@ -86,7 +85,7 @@ impl FeatureSections {
     }
 
     /// Sets cores, threads and dies. [`insert_cpu_counts`](Self::insert_cpu_counts) must set as
-    /// many available CPUs as `cpus` has.
+    /// many available CPUs.
     pub fn insert_cpu_topology(&mut self, topology: &CpuTopology) {
         self.encode(Feature::CPU_TOPOLOGY, |out| {
             out.list(&topology.sockets, |out, cpus| out.string(cpus));
@@ -181,12 +180,10 @@ mod tests {
             for mut one in [topology(false), topology(true)] {
                 f.insert_cpu_topology(&one);
                 assert_eq!(f.cpu_topology().unwrap(), one);
-                // perf 6.12 pads it in a pipe.
                 let mut padded = f.get(Feature::CPU_TOPOLOGY).unwrap().to_vec();
                 padded.extend([0; 4]);
                 f.insert(Feature::CPU_TOPOLOGY, padded);
                 assert_eq!(f.cpu_topology().unwrap(), one);
-                // Form before 3.19.
                 (one.cpus, one.dies) = (vec![], vec![]);
                 f.insert_cpu_topology(&one);
                 assert_eq!(f.cpu_topology().unwrap(), one);

@@ -23,7 +23,7 @@ use super::{Feature, FeatureSections};
 
 const MAGIC: &[u8] = b"\x17\x08Dtracing";
 
-/// System name of ftrace's own formats, which are stored separately.
+/// Ftrace's own formats are stored separately.
 const FTRACE: &[u8] = b"ftrace";
 
 /// Tracepoint descriptions of a recording (TRACING_DATA).
@@ -50,7 +50,6 @@ impl FeatureSections {
     }
 }
 
-/// Decodes the section from front to back; `None` past its end.
 struct Cursor<'a> {
     section: &'a [u8],
     at: usize,
@@ -84,7 +83,6 @@ impl<'a> Cursor<'a> {
         Some(&rest[..len])
     }
 
-    /// Returns bytes prefixed with a 64-bit length.
     fn sized(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.u64()?).ok()?;
         self.bytes(len)
@@ -130,7 +128,7 @@ impl<'a> TracingData<'a> {
             (c.c_str()? == header).then_some(())?;
             c.sized()?;
         }
-        // The bytes left limit the counts, because each item takes some.
+        // Each item takes some bytes, so the counts are limited.
         for _ in 0..c.u32()? {
             self.formats.push((FTRACE, c.sized()?));
         }
@@ -149,7 +147,7 @@ impl<'a> TracingData<'a> {
     }
 }
 
-/// Parses a line of printk_formats: `0xADDRESS : "text"`.
+/// Parses a printk_formats line: `0xADDRESS : "text"`.
 fn kernel_string(line: &str) -> Option<(u64, String)> {
     let (address, text) = line.split_once(':')?;
     let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;
@@ -209,7 +207,7 @@ mod tests {
             assert_eq!(data.formats, [(&b"test"[..], format.as_bytes())]);
             let strings = [(0x88, "end".to_owned()), (0x1234, "Start".to_owned())];
             assert_eq!(data.kernel_strings, BTreeMap::from(strings));
-            // The saved command lines, the last eight bytes, are not decoded.
+            // The last eight bytes, the saved command lines, are not decoded.
             for len in 0..bytes.len() {
                 match TracingData::parse(&bytes[..len]) {
                     Some(cut) if len + 8 >= bytes.len() => assert_eq!(cut, data),

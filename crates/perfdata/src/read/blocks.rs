@@ -1,4 +1,4 @@
-//! Records of a recording in blocks, for processing by several threads.
+//! Records in blocks, for processing by several threads.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ const BLOCK: usize = 1 << 20;
 /// Expanded bytes that compressed records may have in any case.
 const EXPANDED_FREE: u64 = 16 << 20;
 
-/// Maximum expansion beyond that, in bytes for each compressed byte. Zstandard can reach 30,000.
-/// Similar stack dumps expand several hundred times, other records about ten times.
+/// Maximum expansion beyond that, per compressed byte. Zstandard can reach 30,000. Similar stack
+/// dumps expand several hundred times, other records about ten times.
 const EXPANDED_PER_BYTE: u64 = 1024;
 
 /// Run of whole records.
@@ -38,7 +38,6 @@ impl Block<'_> {
         }
     }
 
-    /// Iterates over the records from byte `at` of the block.
     pub(crate) fn walk_from(&self, at: usize) -> Walk<'_> {
         let rest = self.bytes.get(at..).unwrap_or_default();
         match &self.bytes {
@@ -47,41 +46,37 @@ impl Block<'_> {
         }
     }
 
-    /// Returns the record at byte `at` of the block.
     pub(crate) fn record_at(&self, at: usize) -> Option<RecordAt<'_>> {
         self.walk_from(at).next()
     }
 }
 
-/// Records of one file, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRange<'a> {
     pub(crate) bytes: &'a [u8],
     /// File offset of the bytes.
     pub(crate) base: u64,
-    /// Name of the file in its folder; empty for a single file.
+    /// Empty for a single file.
     pub(crate) file: &'a str,
 }
 
 /// Splits the data of a recording into blocks, and decompresses it.
 ///
-/// Memory is bounded: the iterator holds at most one block and one partial record. Data that
-/// expands more than records can counts as damaged.
+/// Holds at most one block and one partial record. Data that expands more than records can counts
+/// as damaged.
 ///
 /// A file ends at its first [`Damage`], an item after the blocks before it. In a folder, the other
 /// files follow.
 pub struct Blocks<'a> {
-    /// Remaining files.
     next: std::vec::IntoIter<DataRange<'a>>,
     data: DataRange<'a>,
     at: usize,
     endian: Endian,
     inflate: Option<Inflate<'a>>,
-    /// True if the current file has no more blocks.
     ended: bool,
-    /// Damage of the current file, until it is returned.
+    /// Until it is returned.
     damage: Option<Damage>,
-    /// Bytes of compressed records in all files, before and after expansion.
+    /// Compressed bytes in all files, before and after expansion.
     compressed: u64,
     expanded: u64,
 }
@@ -115,17 +110,15 @@ impl<'a> Blocks<'a> {
         self.damage = Some(damage);
     }
 
-    /// Opens the next file. Returns false if there is none.
+    /// Opens the next file, if any.
     fn next_file(&mut self) -> bool {
         let Some(data) = self.next.next() else {
             return false;
         };
-        // Each file has its own zstd stream.
         (self.data, self.at, self.inflate, self.ended) = (data, 0, None, false);
         true
     }
 
-    /// Returns the next block of the current compressed record.
     fn inflated(&mut self) -> Option<Block<'a>> {
         let inflate = self.inflate.as_mut()?;
         let (bytes, damage) = inflate.next(self.endian)?;
@@ -147,7 +140,6 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// Starts a COMPRESSED or COMPRESSED2 record.
     fn begin_inflate(&mut self, record: &'a [u8], kind: RecordType, offset: u64) {
         let damage = |what| Damage { offset, what };
         let Some(input) = compressed_bytes(record, kind, self.endian) else {
@@ -165,7 +157,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Reports damage if a file's zstd stream ends within a record.
+    /// Reports damage if a zstd stream ends within a record.
     fn check_left_over(&mut self) {
         if let Some(inflate) = &self.inflate
             && inflate.left_over() > 0
@@ -179,8 +171,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Takes a run of uncompressed records, which may be empty before a compressed one. `None` at
-    /// the end.
+    /// Takes uncompressed records, perhaps none before a compressed one. `None` at the end.
     fn borrowed(&mut self) -> Option<Block<'a>> {
         let Some(rest) = self.data.bytes.get(self.at..).filter(|r| !r.is_empty()) else {
             self.check_left_over();
@@ -223,7 +214,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Returns the compressed bytes of a record. COMPRESSED2 states their length, and has padding.
+/// Returns a record's compressed bytes. COMPRESSED2 states their length, and has padding.
 fn compressed_bytes(record: &[u8], kind: RecordType, endian: Endian) -> Option<&[u8]> {
     let body = record.get(8..)?;
     if kind != RecordType::COMPRESSED2 {

@@ -11,7 +11,7 @@ use crate::error::Damage;
 
 /// Iterates over the records of a recording in time order, as perf and its tools do.
 ///
-/// Each CPU has its own ring buffer. A recorder reads the rings one after another. So each CPU's
+/// Each CPU has its own ring buffer. A recorder reads the rings one after another, so each CPU's
 /// records are in order in the file, but the merged sequence is not. After each *round*, in which
 /// it has read every ring once, a recorder writes a FINISHED_ROUND record.
 ///
@@ -27,10 +27,10 @@ use crate::error::Damage;
 ///   at the end of the file:  20 21 22 23
 /// ```
 ///
-/// CPU 1's record of time 15 was written to its ring after that ring was read in round 1, so it
-/// comes in round 2. It cannot come in round 3: round 2 reads all records older than the end of
-/// round 1. The contract is: **neighbouring rounds may overlap in time, others may not**.
-/// (`tools/perf/util/session.c`, `process_finished_round`.)
+/// CPU 1's record of time 15 was written to its ring after that ring was read in round 1. It cannot
+/// come in round 3: round 2 reads all records older than the end of round 1. The contract is:
+/// **neighbouring rounds may overlap in time, others may not**. (`tools/perf/util/session.c`,
+/// `process_finished_round`.)
 ///
 /// | recording | treatment |
 /// |---|---|
@@ -83,23 +83,18 @@ use crate::error::Damage;
 pub struct RecordsByTime<'a> {
     blocks: Blocks<'a>,
     events: &'a Events,
-    /// True if FINISHED_ROUND records control the release.
+    /// FINISHED_ROUND records control the release.
     has_rounds: bool,
-    /// Blocks with waiting records, and the current block.
+    /// Blocks with waiting records, and the current one.
     held: VecDeque<HeldBlock<'a>>,
-    /// Number of the first block in `held`.
     first: u32,
-    /// Offset of the next record in the last block of `held`; `None` after its end.
+    /// Next record in the last block of `held`; `None` after its end.
     at: Option<usize>,
-    /// Records not yet released.
     waiting: Vec<Position>,
-    /// Records to return, in order.
     released: VecDeque<Position>,
-    /// Latest time read.
     latest: u64,
-    /// Latest time at the end of the previous round.
+    /// At the end of the previous round.
     complete_to: Option<u64>,
-    /// Time of the last record returned.
     returned_to: u64,
     late: u64,
     damage: VecDeque<Damage>,
@@ -114,13 +109,13 @@ pub struct TimedRecord<'r> {
     pub at: RecordAt<'r>,
 }
 
-/// Block with the number of its waiting records.
+/// With the number of its waiting records.
 struct HeldBlock<'a> {
     block: Block<'a>,
     waiting: u32,
 }
 
-/// Position of a record: block number, and offset in the block.
+/// Block number, and offset in the block.
 #[derive(Clone, Copy)]
 struct Position {
     time: u64,
@@ -128,19 +123,14 @@ struct Position {
     at: u32,
 }
 
-/// Result of reading on.
 enum Step {
-    /// A record without a time.
     Untimed(Position),
-    /// End of a block or round.
     Ended,
-    /// End of the records.
     Finished,
 }
 
 impl<'a> RecordsByTime<'a> {
-    /// `has_rounds` must be false in a folder, because each file has its own FINISHED_ROUND
-    /// records.
+    /// `has_rounds` must be false in a folder, because each file has its own rounds.
     pub(crate) fn new(blocks: Blocks<'a>, events: &'a Events, has_rounds: bool) -> Self {
         RecordsByTime {
             blocks,
@@ -162,8 +152,8 @@ impl<'a> RecordsByTime<'a> {
     /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// Returns [`Damage`] after everything before it. In a folder, the other files are still read,
-    /// and each damaged one returns an error at the end.
+    /// Returns [`Damage`] after everything before it. In a folder, each damaged file returns one at
+    /// the end.
     pub fn next_record(&mut self) -> Result<Option<TimedRecord<'_>>, Damage> {
         self.drop_blocks();
         let (position, is_timed) = loop {
@@ -187,8 +177,7 @@ impl<'a> RecordsByTime<'a> {
         }))
     }
 
-    /// Returns the number of late records so far: a later record had been returned before them. The
-    /// recorder broke the contract of rounds.
+    /// Returns the number of late records so far, which break the contract of rounds.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -208,7 +197,6 @@ impl<'a> RecordsByTime<'a> {
         }
     }
 
-    /// Reads to the end of a block or round, or to a record without a time.
     fn read_on(&mut self) -> Step {
         let Some(mut at) = self.at else {
             return self.next_block();
@@ -273,7 +261,7 @@ impl<'a> RecordsByTime<'a> {
     }
 
     fn release(&mut self, up_to: u64) {
-        // Stable: equal times stay in file order. Fast, because the input consists of sorted runs.
+        // Stable: equal times stay in file order. Fast on sorted runs.
         self.waiting.sort_by_key(|position| position.time);
         let count = (self.waiting).partition_point(|position| position.time <= up_to);
         self.released.extend(self.waiting.drain(..count));

@@ -27,11 +27,11 @@ pub struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    /// Sorted by id. Not a hash table, because a hostile file chooses the ids.
+    /// Sorted by id. Not a hash table: a hostile file chooses the ids.
     by_id: Vec<(u64, u32)>,
-    /// Offset of the id in samples, if it is the same for all events.
+    /// Offset of the id in samples, if common to all events.
     sample_id_at: Option<usize>,
-    /// Distance in bytes of a trailer's id from the end, if it is the same for all events.
+    /// Distance in bytes of a trailer's id from the end, if common to all events.
     trailer_id_at: Option<usize>,
 }
 
@@ -96,18 +96,17 @@ impl Events {
         Some(self.by_id[at].1 as usize)
     }
 
-    /// Returns true if several events sample, but their samples are indistinguishable: the id has
-    /// no common position, or no event has ids. All samples then belong to the first event, as in
-    /// perf.
+    /// Returns true if several events sample, but no id separates their samples. All then belong to
+    /// the first event, as in perf.
     pub fn are_indistinct(&self) -> bool {
         let sampling = self.list.iter().filter(|e| e.attr.period_or_freq != 0);
         sampling.count() > 1 && (self.sample_id_at.is_none() || self.by_id.is_empty())
     }
 
-    /// Returns the event of a sample, as an index into [`list`](Self::list); `None` for an unknown
-    /// id. Id 0 in synthesized samples means the first event.
+    /// Returns the index of a sample's event in [`list`](Self::list); `None` for an unknown id. Id
+    /// 0 in synthesized samples means the first event.
     ///
-    /// This does not check the record's type. For other types, use [`of_other`](Self::of_other).
+    /// For other record types, use [`of_other`](Self::of_other).
     #[inline]
     pub fn of_sample(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.len() == 1 {
@@ -124,7 +123,7 @@ impl Events {
     }
 
     /// Returns the event of a kernel record other than a sample. Synthesized records have id 0 or
-    /// none, and use the layout of the first event.
+    /// none, and use the first event's layout.
     #[inline]
     pub fn of_other(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.is_empty() || record.kind.is_user() {

@@ -6,16 +6,15 @@ use std::path::Path;
 use crate::contents::Contents;
 use crate::error::Error;
 
-/// File with the header, and with the records outside the per-thread files.
+/// Holds the header and all records outside the per-thread files.
 pub(crate) const MAIN: &str = "data";
 
-/// Maximum number of files. perf writes at most one for each CPU.
+/// perf writes at most one for each CPU.
 const MAX_FILES: usize = 4096;
 
 pub(crate) type Named = Vec<(String, Contents)>;
 
-/// Opens the other files, which contain only records, in numerical order. Also returns warnings
-/// about skipped files.
+/// Opens the other files, in numerical order. Also returns warnings about skipped files.
 pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error> {
     let read = |source| Error::Read {
         path: folder.to_owned(),
@@ -44,7 +43,6 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
         // A link may lead anywhere.
         match Contents::open_no_link(&folder.join(&name)) {
             Ok(contents) => files.push((name, contents)),
-            // A thread without records.
             Err(Error::Empty { .. }) => {}
             Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }

@@ -1,5 +1,3 @@
-//! zstd stream in the COMPRESSED records of a file.
-
 use std::io;
 
 use rprof_records::Endian;
@@ -8,30 +6,26 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::error::Damage;
 use crate::read::walk::Walk;
 
-/// Maximum bytes decompressed at once, including the partial record before.
+/// Maximum bytes decompressed at once, with the partial record before.
 const AT_ONCE: usize = (1 << 20) + (1 << 16);
 
-/// Maximum length of a record of the kernel or perf. simpleperf's longer ones are never compressed.
+/// Maximum length of a record. simpleperf's longer ones are never compressed.
 const LONGEST_RECORD: usize = 1 << 16;
 
-/// zstd stream, which may be cut anywhere: within a record or a zstd block.
+/// The stream may be cut anywhere: within a record or a zstd block.
 pub(crate) struct Inflate<'a> {
     decoder: Decoder<'static>,
-    /// Rest of the current compressed record.
     input: &'a [u8],
-    /// File offset of that record.
     pub(crate) offset: u64,
-    /// True if the last call filled its output, so that the decoder may hold more.
+    /// The last call filled its output, so the decoder may hold more.
     more: bool,
-    /// Reused buffer for decompressed bytes, because a file may contain millions of small
-    /// compressed records.
+    /// Reused: a file may contain millions of small compressed records.
     scratch: Vec<u8>,
     /// Bytes of a partial record at the start of `scratch`.
     carried: usize,
 }
 
 impl<'a> Inflate<'a> {
-    /// Starts with the first compressed record's bytes, at file offset `offset`.
     pub(crate) fn new(input: &'a [u8], offset: u64) -> io::Result<Inflate<'a>> {
         Ok(Inflate {
             decoder: Decoder::new()?,
@@ -51,8 +45,8 @@ impl<'a> Inflate<'a> {
         self.carried
     }
 
-    /// Returns whole records, possibly none, of the current compressed record, and damage after
-    /// them. `None` at its end.
+    /// Returns whole records, possibly none, and damage after them. `None` at the end of the
+    /// compressed record.
     pub(crate) fn next(&mut self, endian: Endian) -> Option<(Vec<u8>, Option<Damage>)> {
         if self.input.is_empty() && !self.more {
             return None;

@@ -21,12 +21,11 @@ struct Scan {
     updates: Vec<(u64, EventUpdate)>,
     build_ids: Vec<BuildIdEntry>,
     features: FeatureSections,
-    /// Section of embedded files, as far as it has come.
     embedded: Vec<u8>,
 }
 
 impl PipeHeader {
-    /// Collects header data from all uncompressed records. Recorders never compress header records.
+    /// Collects header data from uncompressed records. Recorders never compress it.
     pub(crate) fn scan(bytes: &[u8], base: u64, endian: Endian) -> PipeHeader {
         let mut scan = Scan {
             features: FeatureSections::new(endian),
@@ -84,8 +83,8 @@ impl Scan {
                 let number = body.u64(0, endian).filter(|n| *n < u64::from(Feature::MAX));
                 if let (Some(number), Some(bytes)) = (number, body.get_from(8)) {
                     let feature = Feature(number as u32);
-                    // perf ends the features with an empty one. Its number means something else in
-                    // later versions.
+                    // perf ends the features with an empty one, whose number means something else
+                    // in later versions.
                     let may_be_empty = [Feature::BRANCH_STACK, Feature::STAT].contains(&feature);
                     if !bytes.is_empty() || may_be_empty {
                         self.features.insert(feature, bytes.to_cow().into_owned());
@@ -104,7 +103,7 @@ impl Scan {
     }
 }
 
-/// Adds names and missing ids to events, from EVENT_DESC or else from the event types.
+/// Names events from EVENT_DESC or else from the event types.
 pub(crate) fn name_events(
     attrs: AttrsWithIds,
     event_types: &[(u64, String)],
@@ -119,7 +118,6 @@ pub(crate) fn name_events(
     let in_place = event_types.len() == attrs.len();
     let list = (attrs.into_iter().enumerate())
         .map(|(i, (attr, ids))| {
-            // By id if there are ids, else by position.
             let found = (ids.first())
                 .and_then(|id| by_id.binary_search_by_key(id, |(id, _)| *id).ok())
                 .map(|at| by_id[at].1)
@@ -144,7 +142,6 @@ pub(crate) fn name_events(
     Events::new(list, features.endian())
 }
 
-/// Detects a stream header by its size.
 pub(crate) fn is_pipe(bytes: &[u8], endian: Endian) -> bool {
     RawBytes::from(bytes).u64(8, endian) == Some(crate::header::PIPE_HEADER_SIZE as u64)
 }

@@ -19,8 +19,7 @@ use crate::read::pipe::{PipeHeader, is_pipe, name_events};
 use crate::read::walk::{Walk, tracing_data};
 use crate::user_records::EventUpdate;
 
-/// Maximum bytes at the start of the data that are searched for header records. Recorders write
-/// these first.
+/// Recorders write header records first, so only these bytes are searched.
 const HEADER_RECORDS_WITHIN: u64 = 256 << 10;
 
 /// Layout of a recording.
@@ -35,7 +34,6 @@ pub enum Mode {
 /// Opened recording: header and records.
 pub struct PerfData {
     contents: Arc<Contents>,
-    /// Other files of a folder.
     others: folder::Named,
     path: PathBuf,
     endian: Endian,
@@ -62,8 +60,8 @@ impl PerfData {
     /// Opens a recording in either byte order: a file in file or pipe mode, or a folder.
     ///
     /// # Errors
-    /// Returns [`Error`] if it is not a recording, or its header is unusable. Later damage is not
-    /// an error: [`blocks`](Self::blocks) returns it.
+    /// Returns [`Error`] if it is not a recording, or its header is unusable.
+    /// [`blocks`](Self::blocks) returns later damage.
     pub fn open(path: &Path) -> Result<PerfData, Error> {
         let main = path.join(folder::MAIN);
         if !path.is_dir() || main.symlink_metadata().is_err() {
@@ -77,7 +75,7 @@ impl PerfData {
     }
 
     /// Reads a stream to its end. `name` is for messages. A long stream goes to an unlinked
-    /// temporary file, so that memory stays bounded.
+    /// temporary file.
     ///
     /// # Errors
     /// Fails like [`open`](Self::open).
@@ -184,8 +182,7 @@ impl PerfData {
         RecordsByTime::new(self.blocks(), &self.events, self.has_rounds())
     }
 
-    /// Returns true if FINISHED_ROUND records apply to the whole recording. In a folder, each
-    /// applies only to its file.
+    /// Returns true if FINISHED_ROUND records apply to the whole recording, not to a folder's file.
     pub(crate) fn has_rounds(&self) -> bool {
         self.others.is_empty()
     }
@@ -212,8 +209,8 @@ impl PerfData {
     }
 }
 
-/// Handles event descriptions at the start of a file, and simpleperf's tracepoint formats, which
-/// exist only there.
+/// Handles records that exist only at the start of a file: event descriptions, and simpleperf's
+/// tracepoint formats.
 fn handle_header_records(
     data: &[u8],
     endian: Endian,

@@ -19,10 +19,8 @@ pub struct RecordAt<'a> {
     pub bytes: &'a [u8],
 }
 
-/// simpleperf's own record of tracepoint formats.
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
-/// Returns the tracepoint formats in a record or in its payload.
 pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
     let kind = walked.record.kind;
     if kind != RecordType::HEADER_TRACING_DATA && kind != SIMPLEPERF_TRACING_DATA {
@@ -40,7 +38,7 @@ pub struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
     base: u64,
-    /// True if `base` is the offset of every record (a decompressed block).
+    /// `base` is the offset of every record (a decompressed block).
     fixed_base: bool,
     endian: Endian,
     damage: Option<Damage>,
@@ -71,8 +69,8 @@ impl<'a> Walk<'a> {
         self.at
     }
 
-    /// Skips ordinary records, without decoding, until `bytes` are consumed. Stops at a record that
-    /// has a payload, is compressed, or is damaged.
+    /// Skips ordinary records until `bytes` are consumed. Stops at a record that has a payload, is
+    /// compressed, or is damaged.
     pub(crate) fn skip_ordinary(&mut self, bytes: usize) {
         while self.at < bytes {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -80,7 +78,6 @@ impl<'a> Walk<'a> {
                 return;
             };
             let size = usize::from(header.size);
-            // The kernel's (perf_event.h).
             let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
             if !is_kernels || size < Header::SIZE || size > rest.len() {
                 return;
@@ -89,8 +86,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Skips whole samples without decoding their bodies, while `each` returns true for their
-    /// `misc`.
+    /// Skips whole samples without decoding their bodies, while `each` accepts their `misc`.
     #[inline]
     pub fn skip_samples(&mut self, mut each: impl FnMut(Misc) -> bool) {
         loop {
@@ -242,7 +238,6 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         walk.skip_ordinary(33);
         assert_eq!(walk.consumed(), 64);
-        // The iterator itself reports a size of 0.
         walk.skip_ordinary(1000);
         assert_eq!((walk.consumed(), walk.damage()), (64, None));
         assert!(walk.next().is_none() && walk.damage().is_some());
@@ -337,7 +332,6 @@ mod tests {
             .map(|w| (w.record.kind, w.payload.len()))
             .collect();
         assert_eq!(kinds, [(RecordType::AUXTRACE, 16), (RecordType::COMM, 0)]);
-        // Longer than the file.
         bytes[8..16].fill(0xff);
         let mut walk = Walk::new(&bytes, 0, Endian::Big);
         assert!(walk.next().is_none() && walk.damage().is_some());

@@ -68,11 +68,11 @@ impl AuxtraceInfo {
 
 impl Auxtrace {
     /// Appends the record and its trace, padded with zeroes to a multiple of eight bytes like
-    /// perf's. The padded length replaces [`size`](Self::size). The trace is not a record, so a
-    /// compressing writer must receive it uncompressed.
+    /// perf's. The padded length replaces [`size`](Self::size). A compressing writer must receive
+    /// the trace uncompressed.
     ///
     /// # Errors
-    /// Never fails in practice, because the record has a fixed length.
+    /// Never in practice: the record has a fixed length.
     pub fn encode(
         &self,
         trace: &[u8],
@@ -95,7 +95,6 @@ impl Auxtrace {
     }
 }
 
-/// Bytes of an error's message.
 const MESSAGE: usize = 64;
 
 pub(super) fn info(fields: &Fields<'_>) -> Option<AuxtraceInfo> {
@@ -118,7 +117,7 @@ pub(super) fn data(fields: &Fields<'_>) -> Option<Auxtrace> {
 }
 
 pub(super) fn error(fields: &Fields<'_>) -> Option<AuxtraceError> {
-    // Format 0 has the message in place of the time.
+    // Format 0 has no time.
     let format = fields.u32(20)?;
     let (time, message_at) = match format {
         0 => (None, 32),

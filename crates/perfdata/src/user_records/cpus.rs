@@ -46,11 +46,10 @@ pub enum CpuSet {
 }
 
 impl CpuSet {
-    /// Decodes a set: a 16-bit type, then numbers, a mask, or a range.
+    /// Decodes a 16-bit type, then numbers, a mask, or a range.
     pub(super) fn read(body: &RawBytes<'_>, endian: Endian) -> Option<CpuSet> {
         let u16_at = |at| body.u16(at, endian);
         match u16_at(0)? {
-            // 16-bit numbers.
             0 => (0..usize::from(u16_at(2)?))
                 .map(|i| u16_at(4 + 2 * i).map(|cpu| i32::from(cpu.cast_signed())))
                 .collect::<Option<_>>()

@@ -2,7 +2,6 @@
 
 use rprof_records::{Endian, RawBytes};
 
-/// Body of a record.
 pub(super) struct Fields<'a> {
     pub(super) body: RawBytes<'a>,
     pub(super) endian: Endian,
@@ -27,7 +26,7 @@ impl Fields<'_> {
         Some(crate::features::text(&bytes))
     }
 
-    /// Decodes `count` items of `size` bytes each from offset `at`; `None` if some are missing.
+    /// Decodes `count` items of `size` bytes from offset `at`; `None` if some are missing.
     pub(super) fn items<T>(
         &self,
         at: usize,

@@ -19,7 +19,7 @@ pub enum EventUpdate {
 }
 
 impl EventUpdate {
-    /// Decodes the event id and the update. Returns `None` for other records, unknown updates, and
+    /// Decodes the event id and the update; `None` for other records, unknown updates, and
     /// truncated ones.
     pub fn decode(record: &RawRecord<'_>) -> Option<(u64, EventUpdate)> {
         if record.kind != RecordType::EVENT_UPDATE {

@@ -8,19 +8,17 @@ use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 use super::options::WriteOptions;
 use crate::features::run::Compression;
 
-/// Bytes of records compressed together. The stream is flushed after them, which limits the loss in
-/// a crash.
+/// Bytes compressed together. The flush after them limits the loss in a crash.
 const TOGETHER: usize = 256 << 10;
 
-/// Maximum compressed bytes in a record, whose size has 16 bits. A multiple of eight with the
-/// header. Leaves room to pad a shorter one to such a multiple.
+/// Maximum compressed bytes in a record, whose size has 16 bits: a multiple of eight with the
+/// header, with room for padding.
 const IN_A_RECORD: usize = 65_504;
 
-/// Maximum expanded size of a COMPRESSED record; perf allocates that much. It covers one flush plus
-/// zstd's buffer from the previous record (a block of 128 KiB).
+/// Maximum expanded size of a COMPRESSED record, which perf allocates. It covers one flush plus
+/// zstd's buffer (a block of 128 KiB).
 const EXPANDS_TO: u32 = 512 << 10;
 
-/// Buffers and compresses records.
 pub(crate) struct Compressor {
     encoder: Encoder<'static>,
     level: i32,
@@ -59,7 +57,7 @@ impl Compressor {
         }))
     }
 
-    /// Buffers whole records. Returns true if there are enough to compress.
+    /// Returns true if there are enough records to compress.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         self.pending.extend_from_slice(records);
         self.pending.len() >= TOGETHER

@@ -9,15 +9,14 @@ use super::options::{EventDescription, WriteOptions};
 use crate::features::FeatureSections;
 use crate::header::DATA_LEN_AT;
 
-/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Writes a perf.data file in file mode.
 ///
-/// The header contains the data length at the last [`checkpoint`](Self::checkpoint). Before the
-/// first one it contains 0, which readers take for "to the end of the file". If the writer is
-/// killed, readers find the complete records but no sections. perf cannot read such a file if it is
-/// compressed. Recorders should use [`GrowingWriter`](crate::GrowingWriter).
+/// The header contains the data length at the last [`checkpoint`](Self::checkpoint); before it 0,
+/// which readers take for "to the end of the file". If the writer is killed, readers find the
+/// complete records but no sections, and perf no compressed ones. Recorders should use
+/// [`GrowingWriter`](crate::GrowingWriter).
 ///
 /// After an error, the writer refuses further writes. Earlier data stays readable.
 #[derive(Debug)]
@@ -69,8 +68,7 @@ impl<W: Write + Seek> FileWriter<W> {
         &self.header.events
     }
 
-    /// Appends whole records without compression. Records with a payload require this. Returns
-    /// their file offset.
+    /// Appends whole records without compression, as payloads require. Returns their file offset.
     ///
     /// # Errors
     /// Fails like [`write_records`](RecordWriter::write_records).
@@ -83,8 +81,7 @@ impl<W: Write + Seek> FileWriter<W> {
         })
     }
 
-    /// Remembers a failure. Readers could not find records after a gap, or separate them from
-    /// damaged ones.
+    /// Remembers a failure: readers could not find records after a gap.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this file failed"));
@@ -136,13 +133,12 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
         self.data_len
     }
 
-    /// Flushes the buffer, then updates the data length in the header. (perf reads nothing from a
-    /// file whose header says 0 bytes.)
+    /// Flushes the buffer, then updates the header's data length. (perf reads nothing if it is 0.)
     fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
             this.put_compressed()?;
             this.out.flush()?;
-            // Records before the header, which must not refer to missing data.
+            // Records before the header.
             this.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
             this.out
                 .write_all(&this.header.endian.put_u64(this.data_len))?;
@@ -153,8 +149,8 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
     }
 
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
-        // From here on, the header has the data length but no sections. After a crash, readers do
-        // not mistake a section for records.
+        // Now the header has the data length but no sections. After a crash, readers do not mistake
+        // a section for records.
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
         let mut at = self.data_start + self.data_len + 16 * features.len() as u64;
@@ -167,7 +163,7 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
         for (_, bytes) in features.iter() {
             self.out.write_all(bytes)?;
         }
-        // Sections before the header, which must not refer to missing data.
+        // Sections before the header.
         self.out.flush()?;
         let header = self.encode_header(self.data_len, &features);
         self.out.seek(SeekFrom::Start(0))?;
@@ -248,7 +244,6 @@ mod tests {
             assert_eq!(kinds(&data), (len - start) / 24);
         }
         for len in 1..start {
-            // Truncated attrs or ids cause an error or a warning, never a panic.
             let _ = PerfData::read(&bytes[..len], Path::new("-"));
         }
     }

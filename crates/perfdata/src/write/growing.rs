@@ -9,14 +9,13 @@
 //! right after the data, but there is no place for it while records are appended. So the header
 //! states more data than there is, up to `limit`, where the table starts. After the last record,
 //! gaps fill the data. A gap is a HEADER_EVENT_TYPE record, which every perf since 3.10 skips. Only
-//! its header is written, at each multiple of 32 KiB. The bytes between are never written.
+//! its header is written, at each multiple of 32 KiB.
 //!
 //! A record replaces a gap: first all bytes except for the first header, while readers still skip
 //! the gap, then that header, eight bytes in one write. When the gaps are used up, more gaps and
 //! another table are written after the table. Then the last gap is extended to them, and the header
 //! is updated. Between these two writes, and between the last two at the end, the last gap exceeds
-//! the data, and perf may refuse the file. This takes some microseconds in each half MiB. The
-//! sections precede the records and never move.
+//! the data, and perf may refuse the file. This takes some microseconds in each half MiB.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -37,19 +36,17 @@ const GRID: u64 = 32 << 10;
 /// Bytes reserved as gaps at a time.
 const RESERVE: u64 = 512 << 10;
 
-/// Length of the last gap, between the last multiple of [`GRID`] and the table.
+/// Length of the gap between the last multiple of [`GRID`] and the table.
 const LAST_GAP: u64 = 16;
 
-/// Maximum bytes of records placed at once, unless a single record is longer.
+/// Maximum bytes placed at once, unless a single record is longer.
 const PIECE: usize = 60 << 10;
 
-/// Maximum length of a gap, because the size of a record has 16 bits.
+/// The size of a record has 16 bits.
 const LONGEST_GAP: u64 = 65_528;
 
-/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Bytes of a table entry.
 const ENTRY: u64 = 16;
 
 /// Destination of a recording that supports truncation.
@@ -81,16 +78,13 @@ pub struct GrowingWriter<W: Storage> {
     out: W,
     header: HeaderBlock,
     compressor: Option<Compressor>,
-    /// Sections passed at the start.
     features: FeatureSections,
-    /// Offset and length of each of `features`, in their order.
+    /// Offset and length of each of `features`.
     places: Vec<(u64, u64)>,
-    /// Records not yet written.
     pending: Vec<u8>,
     data_start: u64,
-    /// End of the last record; a multiple of eight.
+    /// A multiple of eight.
     end: u64,
-    /// End of the last gap.
     limit: u64,
     failed: bool,
 }
@@ -149,7 +143,7 @@ impl<W: Storage> GrowingWriter<W> {
         &self.header.events
     }
 
-    /// Ends the data, and publishes a table of sections: number, offset, length.
+    /// Publishes a table of sections: number, offset, length.
     fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
         let endian = self.header.endian;
         let entries = (table.iter())
@@ -160,25 +154,23 @@ impl<W: Storage> GrowingWriter<W> {
         let data_len = data_end - self.data_start;
         let named = table.iter().map(|(feature, ..)| *feature);
         let header = self.header.header(self.data_start, data_len, named);
-        // Ends the data before the table, and publishes the sections in one write.
         self.put_at(0, &header)?;
         self.put_gap(self.end, Header::SIZE as u64)
     }
 
-    /// Returns offset and length of a section written at the start.
     fn place(&self, feature: Feature) -> Option<(u64, u64)> {
         (self.features.iter().zip(&self.places))
             .find(|((known, _), _)| *known == feature)
             .map(|(_, place)| *place)
     }
 
-    /// Returns the offset of a section, if its contents have not changed since the start.
+    /// Returns the offset of a section that has not changed since the start.
     fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
         let same = self.features.get(feature) == Some(bytes);
         self.place(feature).filter(|_| same).map(|(at, _)| at)
     }
 
-    /// Remembers a failure. Readers could not read records after a gap.
+    /// Remembers a failure: readers could not read records after a gap.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this file failed"));
@@ -209,7 +201,7 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(())
     }
 
-    /// Replaces a gap with records, in the order of the module's description.
+    /// Replaces a gap with records, in the module's order.
     fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
         let begin = self.end;
@@ -229,7 +221,7 @@ impl<W: Storage> GrowingWriter<W> {
         if end + Header::SIZE as u64 <= next(begin) {
             behind.extend(gap(onward, endian));
         } else {
-            // Overwrites the starts of other gaps, so readers must not enter them any more.
+            // Readers must not enter the overwritten gaps any more.
             self.put_gap(end, onward)?;
             self.put_gap(begin, end - begin)?;
         }
@@ -248,7 +240,7 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(())
     }
 
-    /// Writes more gaps and another table after them, and extends the last gap to them.
+    /// Extends the last gap to more gaps and another table after them.
     fn extend(&mut self) -> io::Result<()> {
         let last = self.limit - LAST_GAP;
         let limit = self.limit + RESERVE;
@@ -298,7 +290,6 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 
     fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
-        // A gap covers the record while it is written.
         if record.len() > PIECE {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -320,11 +311,10 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         })
     }
 
-    /// Replaces the sections of the start. After an error, the file is as at the last checkpoint.
+    /// After an error, the file is as at the last checkpoint.
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
-        // Only the header of this gap becomes data.
         let data_end = self.end + Header::SIZE as u64;
         let room = self.end + LONGEST_GAP;
         self.reserve(room)?;
@@ -363,7 +353,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         match left {
             None => self.commit(data_end, &table)?,
             Some(bytes) => {
-                // Until all sections are written, the file has the note about being unfinished.
+                // Until then, the file has the note about being unfinished.
                 let begun = self.place(Feature::RPROF);
                 let notes = (table.iter().copied().enumerate())
                     .find(|(_, (feature, ..))| *feature == Feature::RPROF);
@@ -387,7 +377,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 }
 
-/// Returns the header of a gap of `len` bytes, at most [`LONGEST_GAP`].
+/// Returns the header of a gap of at most [`LONGEST_GAP`] bytes.
 fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     let header = Header {
         kind: RecordType::HEADER_EVENT_TYPE,
@@ -397,12 +387,10 @@ fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     header.encode(endian)
 }
 
-/// Returns the end of the gap at `at`.
 fn next(at: u64) -> u64 {
     (at + Header::SIZE as u64).next_multiple_of(GRID)
 }
 
-/// Returns the length of the first records to place at once.
 fn piece(records: &[u8], endian: Endian) -> usize {
     let mut len = 0;
     while let Some(header) = Header::parse(&RawBytes::from(&records[len..]), endian) {
@@ -416,7 +404,6 @@ fn piece(records: &[u8], endian: Endian) -> usize {
         len = more;
     }
     match len {
-        // Not records.
         0 => records.len(),
         len => len,
     }

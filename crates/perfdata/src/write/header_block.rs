@@ -1,4 +1,4 @@
-//! Header of a file in file mode, with its attrs and ids.
+//! Header of a file, with its attrs and ids.
 
 use std::io;
 
@@ -9,11 +9,10 @@ use super::options::EventDescription;
 use crate::features::{Feature, FeatureSections};
 use crate::header::{HEADER_SIZE, magic};
 
-/// Length of the attrs that perf 6.1 supports. It refuses a file with longer attrs, even with a
-/// zero tail. Longer ones are written only for newer fields.
+/// Length of the attrs that perf 6.1 supports. It refuses longer ones, even with a zero tail, so
+/// these are written only for newer fields.
 const ATTR_SIZE: usize = 128;
 
-/// Data before the records: header, attrs, and ids.
 #[derive(Debug)]
 pub(crate) struct HeaderBlock {
     pub(crate) events: Vec<EventDescription>,
@@ -34,15 +33,13 @@ impl HeaderBlock {
         self.attr_size + 16
     }
 
-    /// Returns the length in bytes, which is the offset of the records if nothing else precedes
-    /// them.
+    /// Returns the offset of the records if nothing else precedes them.
     pub(crate) fn len(&self) -> usize {
         let ids: usize = self.events.iter().map(|e| e.ids.len() * 8).sum();
         HEADER_SIZE + self.stride() * self.events.len() + ids
     }
 
-    /// Encodes the part after the header: attrs, each with offset and length of its ids, then the
-    /// ids.
+    /// Encodes attrs, each with offset and length of its ids, then the ids.
     pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
         let endian = self.endian;
         let mut body = Vec::new();
@@ -59,7 +56,6 @@ impl HeaderBlock {
         Ok(body)
     }
 
-    /// Encodes the header: data position, and a bit for each section.
     pub(crate) fn header(
         &self,
         data_start: u64,
@@ -88,8 +84,8 @@ impl HeaderBlock {
         header
     }
 
-    /// Adds the sections of every file: EVENT_DESC if missing, and COMPRESSED for compressed
-    /// records. Drops sections whose number has no bit in the header.
+    /// Adds EVENT_DESC if missing, and COMPRESSED for compressed records. Drops sections whose
+    /// number has no bit in the header.
     pub(crate) fn complete(&self, features: &mut FeatureSections, compressor: Option<&Compressor>) {
         features.retain(|feature| feature.0 < Feature::MAX);
         if !features.has(Feature::EVENT_DESC) {

@@ -1,14 +1,4 @@
 //! Writes recordings.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `mod` | [`RecordWriter`]: interface of all writers |
-//! | [`options`] | [`WriteOptions`], [`EventDescription`] |
-//! | [`mod@file`] | [`FileWriter`](file::FileWriter): a file |
-//! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file complete at any time |
-//! | [`pipe`] | [`PipeWriter`](pipe::PipeWriter): a stream |
-//! | `header_block` | header, attrs and ids of a file |
-//! | `compress` | encoder of COMPRESSED records |
 
 mod compress;
 pub mod file;
@@ -26,16 +16,15 @@ pub use options::{EventDescription, WriteOptions};
 /// Destination for the records of a recording, in reading order.
 ///
 /// [`FileWriter`](file::FileWriter), [`GrowingWriter`](growing::GrowingWriter) and
-/// [`PipeWriter`](pipe::PipeWriter) implement it, each for a form of perf.data. A program that
-/// needs the merged records without a file implements it itself, with the default
-/// [`checkpoint`](Self::checkpoint).
+/// [`PipeWriter`](pipe::PipeWriter) implement it for each form of perf.data. A program that needs
+/// merged records without a file implements it itself.
 ///
 /// ```text
 ///   create --> write_records ... checkpoint --> write_records ... checkpoint --> finish
 /// ```
 ///
-/// After an error, a writer of this crate refuses further calls, because readers could not separate
-/// valid records from damage. Earlier data stays readable.
+/// After an error, a writer of this crate refuses further calls: readers could not separate valid
+/// records from damage. Earlier data stays readable.
 ///
 /// # Examples
 /// A destination that only counts samples:
@@ -78,9 +67,8 @@ pub trait RecordWriter {
     /// the reader of a stream exited.
     fn write_records(&mut self, records: &[u8]) -> io::Result<()>;
 
-    /// Appends one record with its payload (AUXTRACE), at most 60 KiB in total. It stays
-    /// uncompressed. The default implementation does nothing, for destinations that ignore
-    /// payloads.
+    /// Appends one record with its payload (AUXTRACE), at most 60 KiB in total, uncompressed. The
+    /// default implementation does nothing.
     ///
     /// # Errors
     /// Fails like [`write_records`](Self::write_records), and with [`io::ErrorKind::InvalidInput`]
@@ -90,7 +78,7 @@ pub trait RecordWriter {
     }
 
     /// Flushes all records so far. In a file, they survive this process. In a stream, they reach
-    /// the reader. The default implementation does nothing.
+    /// the reader. The default does nothing.
     ///
     /// # Errors
     /// Fails like [`write_records`](Self::write_records).

@@ -11,7 +11,7 @@ use super::options::{EventDescription, WriteOptions};
 use crate::features::{Feature, FeatureSections, put_build_id};
 use crate::header::{EMBEDDED_MARK, PIPE_HEADER_SIZE, PRIVATE_MARK, magic};
 
-/// Bytes of a long section in one record: a multiple of eight, so that there is no padding.
+/// A multiple of eight, so that there is no padding.
 const PIECE: usize = 65_000;
 
 /// `type` of an EVENT_UPDATE with a name.
@@ -20,8 +20,8 @@ const NAME: u64 = 2;
 /// Writes a recording in pipe mode, which `perf report -i -` reads as it arrives.
 ///
 /// The header consists of records: each event with its ids and name, then the feature sections
-/// passed at the start. [`finish`](RecordWriter::finish) adds new and changed sections.
-/// [`write_features`](Self::write_features) does so earlier.
+/// passed at the start. [`finish`](RecordWriter::finish) or
+/// [`write_features`](Self::write_features) adds new and changed ones.
 ///
 /// [`checkpoint`](RecordWriter::checkpoint) flushes the buffer.
 #[derive(Debug)]
@@ -31,7 +31,6 @@ pub struct PipeWriter<W: Write> {
     events: Vec<EventDescription>,
     compressor: Option<Compressor>,
     written: u64,
-    /// Sections already sent.
     features: FeatureSections,
     left_out: Vec<Feature>,
     failed: bool,
@@ -100,7 +99,7 @@ impl<W: Write> PipeWriter<W> {
     /// Writes feature sections. A repeated section replaces the earlier one.
     ///
     /// TRACING_DATA, BUILD_ID and rprof's private section become records of other types. Other
-    /// sections unknown to perf 6.1 are omitted, because its `report` refuses a stream with one.
+    /// sections unknown to perf 6.1 are omitted: its `report` refuses them.
     ///
     /// # Errors
     /// Fails if the writer does.
@@ -115,7 +114,6 @@ impl<W: Write> PipeWriter<W> {
                         put_build_id(&mut out, RecordType::HEADER_BUILD_ID, &entry, endian);
                     }
                 }
-                // The AUXTRACE index has file offsets, and the output is not a folder.
                 Feature::AUXTRACE | Feature::DIR_FORMAT => {}
                 Feature::RPROF => {
                     let put = |out: &mut Vec<u8>| {
@@ -149,7 +147,7 @@ impl<W: Write> PipeWriter<W> {
         })
     }
 
-    /// Appends whole records without compression. Records with a payload require this.
+    /// Appends whole records without compression, as payloads require.
     ///
     /// # Errors
     /// Fails like [`write_records`](RecordWriter::write_records).
@@ -160,7 +158,7 @@ impl<W: Write> PipeWriter<W> {
         })
     }
 
-    /// Remembers a failure. Readers would mistake the rest of a truncated record for records.
+    /// Remembers a failure: readers would mistake the rest of a truncated record for records.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this stream failed"));
@@ -236,7 +234,6 @@ fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()>
     Ok(())
 }
 
-/// Appends an event: its attr, then its ids.
 fn put_attr(out: &mut Vec<u8>, attr: &[u8], ids: &[u64], endian: Endian) -> io::Result<()> {
     put_record(out, RecordType::HEADER_ATTR, Misc(0), endian, |out| {
         out.extend_from_slice(attr);
@@ -245,7 +242,7 @@ fn put_attr(out: &mut Vec<u8>, attr: &[u8], ids: &[u64], endian: Endian) -> io::
     .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
 }
 
-/// Appends the name of an event. perf derives a name if this one is too long.
+/// perf derives a name if this one is too long.
 fn put_name(out: &mut Vec<u8>, id: u64, name: &str, endian: Endian) {
     put_record(out, RecordType::EVENT_UPDATE, Misc(0), endian, |out| {
         out.extend(endian.put_u64(NAME));
@@ -257,8 +254,7 @@ fn put_name(out: &mut Vec<u8>, id: u64, name: &str, endian: Endian) {
     .ok();
 }
 
-/// Appends tracepoint formats: a record with their length, then the bytes. perf refuses a length
-/// without the padding to a multiple of eight.
+/// perf refuses a length without the padding to a multiple of eight.
 fn put_tracing_data(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     let padded = bytes.len().next_multiple_of(8);
     let len = u32::try_from(padded)

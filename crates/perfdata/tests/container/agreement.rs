@@ -20,7 +20,7 @@ use rprof_perfdata::{Feature, Mode, PerfData, WriteOptions};
 
 use crate::made;
 
-/// Record counts by type, the host name, and the number of ids of each event.
+/// Record counts by type, host name, and number of ids by event.
 type Reading = (BTreeMap<u32, u64>, Option<String>, Vec<(u32, usize)>);
 
 fn theirs(bytes: &[u8], mode: Mode) -> Option<Reading> {
@@ -82,7 +82,7 @@ fn hidden(kind: u32) -> bool {
     [64, 65, 66, 67, 68, 80, 81, 83].contains(&kind)
 }
 
-/// Captures that it cannot read, for the reasons above.
+/// For the reasons above.
 const ASTRAY: [&str; 1] = ["probe.data.stream"];
 
 fn agree(bytes: &[u8], name: &str) -> bool {

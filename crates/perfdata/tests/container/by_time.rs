@@ -12,7 +12,7 @@ use rprof_testing::{needs, skip};
 use crate::made;
 use crate::perf::perf;
 
-/// Identifies a record: time, CPU, and number among the CPU's records.
+/// Time, CPU, and number among the CPU's records.
 type Name = (u64, u64, u64);
 
 fn end_round(out: &mut Vec<u8>) {
@@ -20,7 +20,7 @@ fn end_round(out: &mut Vec<u8>) {
     put_record(out, kind, Misc(0), Endian::NATIVE, |_| ()).unwrap();
 }
 
-/// A sample whose address encodes its [`Name`].
+/// Writes a sample whose address encodes its [`Name`].
 fn sample(out: &mut Vec<u8>, (time, cpu, number): Name) {
     let endian = Endian::NATIVE;
     put_record(out, RecordType::SAMPLE, Misc::USER, endian, |out| {
@@ -43,8 +43,7 @@ fn file(records: &[u8], options: WriteOptions) -> PerfData {
     made::read(bytes.get_ref()).unwrap()
 }
 
-/// The samples of a recording in time order, the number of late records, and the maximum number of
-/// waiting ones.
+/// Returns samples in time order, the number of late ones, and the maximum number of waiting ones.
 fn in_order(data: &PerfData) -> (Vec<Name>, u64, usize) {
     let mut records = data.records_by_time();
     let (mut names, mut most) = (Vec::new(), 0);
@@ -57,9 +56,8 @@ fn in_order(data: &PerfData) -> (Vec<Name>, u64, usize) {
     (names, records.late(), most)
 }
 
-/// Records as a recorder writes them. `cpus` has the times of each CPU's records. In each round,
-/// all ring buffers are read one after another, at the times in `reads`, which has one time for
-/// each CPU and round.
+/// Returns records as a recorder writes them. `cpus` has the times of each CPU's records. Each
+/// round reads all ring buffers, at the times in `reads`, one for each CPU and round.
 fn recorded(cpus: &[Vec<u64>], reads: &[u64]) -> (Vec<u8>, Vec<Name>) {
     let (mut out, mut names) = (Vec::new(), Vec::new());
     let mut next = vec![0; cpus.len()];
@@ -97,7 +95,6 @@ proptest! {
         let (records, mut names) = recorded(&cpus, &reads);
         let options = if compress { made::compressed() } else { WriteOptions::default() };
         let (found, late, _) = in_order(&file(&records, options));
-        // Stable: equal times stay in file order.
         names.sort_by_key(|name| name.0);
         prop_assert_eq!(found, names);
         prop_assert_eq!(late, 0);
@@ -175,7 +172,7 @@ fn two_rounds_wait_and_no_more() {
 fn records_without_a_time_stand_where_they_were() {
     let mut records = Vec::new();
     sample(&mut records, (5, 0, 0));
-    // The initial state has time 0, and must precede the first sample.
+    // The initial state must precede the first sample.
     sample(&mut records, (0, 0, 1));
     sample(&mut records, (3, 0, 2));
     let kind = RecordType(71);
@@ -217,7 +214,6 @@ fn damage_follows_all_that_stands_before_it() {
     assert!(by_time.next_record().unwrap().is_none());
 }
 
-/// Time and type of each record in the output of perf script.
 fn shown_by_perf(path: &Path) -> Vec<(u64, &'static str)> {
     let arguments = ["script", "-f", "--ns", "-F", "tid,time", "-i"];
     let side = [
@@ -256,7 +252,7 @@ fn records_come_in_the_order_in_which_perf_script_shows_them() {
     needs!(Perf, PerfEvents);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");
-    // Several rounds on several CPUs; small buffers cause more rounds.
+    // Small buffers cause more rounds.
     let busy = "for i in 1 2 3 4; do (for j in 1 2 3 4 5 6 7 8; do ls -lR /usr/include; done) & done; wait";
     let mut command = Command::new("perf");
     command.args(["record", "-q", "-e", "cpu-clock", "-F", "4999", "-m", "8"]);

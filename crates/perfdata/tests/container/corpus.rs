@@ -52,7 +52,7 @@ fn record_counts_are_those_of_the_index() {
             .map(|(name, count)| (number(name), count.parse().unwrap()))
             .collect();
         // The index counts compressed records as stored. In one file, it mistakes 2,800 bytes of
-        // records for tracepoint formats: simpleperf stores them in the record, not after it.
+        // records for tracepoint formats.
         if fields[file].ends_with("perf_sched_stat_runtime.data") {
             let right = BTreeMap::from([(1, 11651), (3, 1957), (7, 1399), (9, 2430), (66, 1)]);
             assert_eq!(counts, right);
@@ -80,7 +80,7 @@ fn record_counts_are_those_of_the_index() {
     }
 }
 
-/// Traces have the format of captures: reading and writing them reproduces their bytes.
+/// Reading and writing traces reproduces their bytes.
 #[test]
 fn traces_of_captures_are_written_back_to_the_byte() {
     let Some(file) = rprof_testing::corpus_file("perfdata/quipper/perf.data.intel_pt-4.14") else {
@@ -112,7 +112,6 @@ fn traces_of_captures_are_written_back_to_the_byte() {
     assert!(infos == 1 && traces > 1, "{infos}, {traces}");
 }
 
-/// Recordings of real tools rarely have unknown or inconsistent records, so a warning is justified.
 #[test]
 fn records_of_captures_are_known_and_their_samples_consistent() {
     let mut found = Vec::new();

@@ -31,7 +31,6 @@ fn truncated_at_every_byte() {
             }
         }
         assert_eq!(last, all);
-        // Compressed records appear together.
         let compressed = made::read(&whole).unwrap().features().compression();
         let least = if compressed.is_some() { 1 } else { all };
         assert!(steps >= least, "{all} records in {steps} steps");
@@ -51,7 +50,7 @@ fn truncated_files_keep_the_records_before_the_cut() {
     }
 }
 
-/// Pseudo-random numbers with a fixed seed (xorshift64*).
+/// A fixed seed (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {
@@ -96,7 +95,6 @@ fn hostile_values_in_each_word() {
 #[test]
 fn sections_may_overlap() {
     let mut bytes = made::file(4, WriteOptions::default());
-    // Data that starts at the attrs, and event types that span the whole file.
     bytes[40..48].copy_from_slice(&104u64.to_le_bytes());
     bytes[56..64].copy_from_slice(&0u64.to_le_bytes());
     let len = bytes.len() as u64;
@@ -106,7 +104,6 @@ fn sections_may_overlap() {
 
 #[test]
 fn events_that_share_a_giant_list_of_ids_do_not_multiply_it() {
-    // Each attr has the whole file as its ids.
     let (count, stride) = (5000u64, 80u64);
     let mut bytes = made::file(0, WriteOptions::default())[..104].to_vec();
     let end = 104 + count * stride;

@@ -25,7 +25,7 @@ fn all_files_are_read() {
     assert!(data.warnings().is_empty());
 }
 
-/// Returns the times of a recording's records in reading order, and the number of late ones.
+/// Also returns the number of late records.
 fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
     let (mut records, mut times) = (data.records_by_time(), Vec::new());
     while let Some(record) = records.next_record().unwrap() {
@@ -35,7 +35,7 @@ fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
 }
 
 /// All files start at the same time. So the end of a round in the first file does not apply to
-/// later files, which follow it in the new file.
+/// later files.
 #[test]
 fn written_as_one_it_keeps_the_order_of_time() {
     let dir = folder();
@@ -80,7 +80,6 @@ fn a_link_is_not_followed() {
     let data = PerfData::open(dir.path()).unwrap();
     assert_eq!(made::counts(&data)[&9], 6);
     assert!(data.warnings()[0].contains("symbolic link"));
-    // Also for the file with the header.
     fs::rename(dir.path().join("data"), dir.path().join("away")).unwrap();
     std::os::unix::fs::symlink("away", dir.path().join("data")).unwrap();
     let error = PerfData::open(dir.path()).unwrap_err();

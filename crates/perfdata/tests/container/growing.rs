@@ -12,10 +12,9 @@ use rprof_records::{Endian, Misc, RecordType, put_record};
 use crate::made;
 use crate::perf::perf;
 
-/// Each write to a file: offset and bytes.
 type Writes = Rc<RefCell<Vec<(u64, Vec<u8>)>>>;
 
-/// A file that stores only its sequence of writes.
+/// Stores only its sequence of writes.
 #[derive(Default)]
 struct Journal {
     at: u64,
@@ -61,7 +60,6 @@ fn start(endian: Endian) -> FeatureSections {
     features
 }
 
-/// Samples of odd sizes, from 24 to the maximum.
 fn pieces(count: usize) -> Vec<Vec<u8>> {
     let sizes = [
         24, 40, 800, 30_000, 65_528, 65_520, 8, 32_760, 32_768, 61_440,
@@ -87,16 +85,14 @@ fn pieces(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A file killed between two writes, or within one.
 struct Killed<'a> {
     bytes: &'a [u8],
-    /// Samples that it must contain.
     kept: u64,
     finished: bool,
 }
 
-/// Writes rounds of seven samples and a record of some size. Calls `look` with each state of the
-/// file that a kill may leave.
+/// Writes rounds of seven samples and a record of some size. Calls `look` with each state that a
+/// kill may leave.
 fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, &Killed<'_>)) {
     let journal = Journal::default();
     let writes = Rc::clone(&journal.writes);
@@ -116,7 +112,6 @@ fn each_state(options: WriteOptions, rounds: usize, mut look: impl FnMut(usize, 
         features.insert(Feature::RPROF_FILES, vec![7; 300_000]);
     }
     writer.finish(features).unwrap();
-    // The note about completion is written last.
     let done = match options.compression {
         Some(_) => Some(so_far() - 1),
         None => (writes.borrow().iter()).rposition(|(at, _)| *at == 0),
@@ -162,8 +157,7 @@ fn killed_between_any_two_writes_it_is_whole() {
     for options in [WriteOptions::default(), made::compressed()] {
         each_state(options, 60, |n, state| {
             let data = made::read(state.bytes).unwrap();
-            // When gaps are added and at the end, the last gap exceeds the file, with nothing after
-            // it.
+            // When gaps are added and at the end, the last gap exceeds the file.
             let damage = made::damage(&data).map(|damage| damage.what);
             if let Some(what) = damage {
                 assert!(
@@ -246,7 +240,6 @@ fn what_is_finished_is_cut_and_says_what_it_should() {
         compression: None,
     };
     let mut late = made::features(endian);
-    // Too large for the space after the records.
     late.insert(Feature::RPROF_FILES, vec![7; 200_000]);
     for features in [made::features(endian), late] {
         let dir = tempfile::tempdir().unwrap();

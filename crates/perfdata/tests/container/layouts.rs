@@ -1,9 +1,8 @@
 //! Layouts of feature sections, byte by byte.
 //!
-//! Encoder and decoder of this crate could agree on a wrong layout. So these tests compose the
-//! bytes from the structures in the kernel's `tools/perf/Documentation/perf.data-file-format.txt`,
-//! in little-endian order, and compare both with them. `perf.rs` compares further sections with
-//! perf's output for recordings of this machine and for captures.
+//! Encoder and decoder could agree on a wrong layout. So these tests compose the bytes from the
+//! structures in the kernel's `tools/perf/Documentation/perf.data-file-format.txt`, in
+//! little-endian order. `perf.rs` compares further sections with perf's output.
 //!
 //! Sources of the layouts:
 //!
@@ -29,7 +28,6 @@ use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{EventDescription, Feature, FeatureSections};
 use rprof_records::{Attr, Endian};
 
-/// Bytes of a section under construction.
 #[derive(Default)]
 struct Bytes(Vec<u8>);
 
@@ -44,8 +42,8 @@ impl Bytes {
         self
     }
 
-    /// `struct perf_header_string`: a length that includes the NUL and padding to 64 bytes, as in
-    /// perf's `do_write_string`, then the text.
+    /// `struct perf_header_string`: a length with the NUL and padding to 64 bytes, as in perf's
+    /// `do_write_string`, then the text.
     fn string(mut self, text: &str) -> Bytes {
         let len = (text.len() + 1).next_multiple_of(64);
         self = self.u32(&[len as u32]);
@@ -61,7 +59,6 @@ impl Bytes {
     }
 }
 
-/// Checks that the bytes decode to the value, and the value encodes to the bytes.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value, reason = "callers make them for this")]
 fn both_ways<T: PartialEq + std::fmt::Debug>(
@@ -124,7 +121,6 @@ fn machine() {
         FeatureSections::command_line,
         |sections, line| sections.insert_command_line(line),
     );
-    // Available, then online.
     both_ways(
         Feature::NRCPUS,
         Bytes::default().u32(&[4, 2]),
@@ -203,7 +199,6 @@ fn pmus() {
         FeatureSections::cpu_pmu_caps,
         |sections, caps| sections.insert_cpu_pmu_caps(caps),
     );
-    // Capabilities first, then the name.
     both_ways(
         Feature::PMU_CAPS,
         Bytes::default()
@@ -252,7 +247,6 @@ fn bpf() {
 
 #[test]
 fn scheduling_domains() {
-    // schedstat version, maximum number of domains; for each CPU its number and its domains.
     let domains = |version, name: Option<&str>| CpuDomains {
         schedstat_version: version,
         max_domains: 2,

@@ -46,7 +46,6 @@ pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     put_record(&mut out, RecordType::COMM, Misc(0), endian, |out| {
         out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
         out.extend(b"worker\0\0");
-        // Thread, time, id.
         out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
         out.extend([1, 100].map(|v| endian.put_u64(v)).concat());
     })
@@ -107,7 +106,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
     PerfData::read(bytes, Path::new("test"))
 }
 
-/// Returns all records as bytes, except a stream's header records.
+/// A stream's header records are omitted.
 pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     let header = [64, 65, 66, 67, 80].map(RecordType);
     let mut all = Vec::new();
@@ -120,7 +119,6 @@ pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns the number of records of each type.
 pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for block in data.blocks().filter_map(Result::ok) {
@@ -135,7 +133,6 @@ pub(crate) fn damage(data: &PerfData) -> Option<Damage> {
     data.blocks().find_map(Result::err)
 }
 
-/// Reads all data, to check that every failure is an error.
 pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
     let data = read(bytes).ok()?;
     let mut records = 0;

@@ -31,7 +31,6 @@ fn sections_that_all_span_the_file_take_no_memory() {
     assert!(taken < 512 << 20, "{taken} bytes");
 }
 
-/// Returns the resident bytes of this process.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages = statm.split(' ').nth(1).unwrap();

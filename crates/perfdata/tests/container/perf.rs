@@ -11,7 +11,7 @@ use rprof_testing::needs;
 
 use crate::made;
 
-/// Returns perf's output and error output. Without perf, returns `None` and skips the test.
+/// Returns perf's output and error output.
 pub(crate) fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
     let stdin = stdin.map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
     rprof_testing::has(rprof_testing::Need::Perf).then_some(())?;
@@ -108,13 +108,11 @@ fn many_events_are_told_apart() {
     }
 }
 
-/// Numbers of a range such as `0-23`, or a single number.
 fn bits(range: &str) -> std::ops::RangeInclusive<u64> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     first.trim().parse().unwrap()..=last.trim().parse().unwrap()
 }
 
-/// Compares decoded sections with perf's output.
 fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
     let f = data.features();
     let lines = |start: &str| {
@@ -286,7 +284,6 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
         (1, 0, 2)
     );
     assert!(shown.starts_with("{cpu-clock"), "{shown}");
-    // Without the `perf` that perf prepends.
     let line = data.features().command_line().unwrap();
     assert!(
         printed.contains(&format!("# cmdline : {} ", line.join(" "))),

@@ -17,7 +17,7 @@ fn events(data: &PerfData) -> Vec<(Attr, String, Vec<u64>)> {
         .collect()
 }
 
-/// Returns the features, except those that depend on the file's form.
+/// Omits those that depend on the file's form.
 fn features(data: &PerfData) -> Vec<(Feature, Vec<u8>)> {
     let own = [
         Feature::COMPRESSED,
@@ -31,7 +31,6 @@ fn features(data: &PerfData) -> Vec<(Feature, Vec<u8>)> {
         .collect()
 }
 
-/// Rewrites the recording in each form, and compares the results.
 fn check(data: &PerfData) {
     let (records, wanted) = (made::all_records(data), features(data));
     for compression in [None, Some(1)] {
@@ -177,7 +176,6 @@ fn any_event() -> impl Strategy<Value = EventDescription> {
 }
 
 fn any_records(endian: Endian) -> impl Strategy<Value = Vec<u8>> {
-    // Kernel records, simple user records, and unknown types.
     let kind = prop_oneof![1..22u32, Just(68u32), Just(73), Just(79), 90..200u32];
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let record = (kind, any::<u16>(), body);
