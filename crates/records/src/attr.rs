@@ -103,7 +103,6 @@ pub struct Attr {
 /// Sizes of the published versions, oldest first (`PERF_ATTR_SIZE_VER*`).
 pub const ATTR_SIZES: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 
-/// Size of the newest known version.
 const KNOWN: usize = 144;
 
 impl Attr {
@@ -192,7 +191,6 @@ impl Attr {
         Ok(out)
     }
 
-    /// Encodes all known fields and the rest, with size field 0.
     fn encode_full(&self, endian: Endian) -> Vec<u8> {
         let mut out = Vec::with_capacity(KNOWN + self.rest.len());
         let flags = put_bit_field(self.flags.bits(), endian);
@@ -239,8 +237,7 @@ impl Attr {
     }
 }
 
-/// Converts the bit field. Big-endian machines lay out C bit fields from the most significant bit,
-/// so the bits are reversed.
+/// Converts the bit field. Big-endian machines lay out C bit fields from the most significant bit.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -248,7 +245,6 @@ fn bit_field(word: u64, endian: Endian) -> u64 {
     }
 }
 
-/// Inverse of [`bit_field`].
 fn put_bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -256,8 +252,8 @@ fn put_bit_field(word: u64, endian: Endian) -> u64 {
     }
 }
 
-/// Swaps the two bits of `precise_ip` (15 and 16) back after the reversal. Within a field, the more
-/// significant bit still comes first.
+/// Swaps the two bits of `precise_ip` (15 and 16) back: within a field, the more significant bit
+/// comes first.
 fn swap_precise_ip(word: u64) -> u64 {
     let (low, high) = (word >> 15 & 1, word >> 16 & 1);
     word & !(3 << 15) | low << 16 | high << 15
@@ -307,8 +303,8 @@ mod tests {
 
     #[test]
     fn big_endian_bit_field_as_gcc_lays_it_out() {
-        // On s390x, `disabled` is the top bit of the first byte, and precise_ip (bits 15 and 16)
-        // has its high bit first.
+        // On s390x, `disabled` is the top bit of the first byte, and precise_ip has its high bit
+        // first.
         let attr = Attr {
             flags: AttrFlags::DISABLED | AttrFlags::PRECISE_IP_1,
             ..Attr::default()

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 /// Contents of an `NT_GNU_BUILD_ID` note: 1 to [`BuildId::MAX_LEN`] bytes.
 ///
 /// MMAP2 records and the build-id table of perf.data hold at most [`BuildId::MAX_RECORD_LEN`]
-/// bytes. If a build-id may come from such a table, compare it with [`matches`](Self::matches).
+/// bytes. Compare build-ids from there with [`matches`](Self::matches).
 ///
 /// # Examples
 /// ```
@@ -77,13 +77,13 @@ impl BuildId {
         self.as_bytes().iter().all(|byte| *byte == 0)
     }
 
-    /// Returns true if both may be the build-id of one file. All lookups by build-id use this rule,
-    /// because a recording stores at most 20 bytes ([`MAX_RECORD_LEN`](Self::MAX_RECORD_LEN)).
+    /// Returns true if both may be the build-id of one file. All lookups use this rule: a recording
+    /// stores at most 20 bytes ([`MAX_RECORD_LEN`](Self::MAX_RECORD_LEN)).
     ///
     /// Equal build-ids match. Also, a build-id of 20 bytes matches
     ///
-    /// - a shorter one padded with zeros, because older recorders stored no length;
-    /// - a longer one with the same first 20 bytes, because perf truncates (`read_build_id` of its
+    /// - a shorter one padded with zeros: older recorders stored no length;
+    /// - a longer one with the same first 20 bytes: perf truncates (`read_build_id` of its
     ///   `util/symbol-elf.c`).
     ///
     /// Prefixes of other lengths do not match.

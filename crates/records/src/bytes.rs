@@ -77,8 +77,8 @@ impl Endian {
 
 /// Borrowed bytes in one or two pieces.
 ///
-/// A record in a ring buffer may wrap around its end. Reads past the end return `None`. So a record
-/// with an invalid length causes an error that the caller reports, never a panic.
+/// A record in a ring buffer may wrap around its end. Reads past the end return `None`, so an
+/// invalid length causes an error, never a panic.
 #[derive(Clone, Copy)]
 pub struct RawBytes<'a> {
     head: &'a [u8],

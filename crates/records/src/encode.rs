@@ -47,7 +47,7 @@ impl Record<'_> {
     /// layout lacks are omitted. Fields missing in `sample_id` are 0, pid and tid -1.
     ///
     /// `misc` is written unchanged, so the caller sets the CPU mode and bits such as
-    /// [`Misc::COMM_EXEC`]. Only its `MMAP_BUILD_ID` bit is set according to an MMAP2's identity.
+    /// [`Misc::COMM_EXEC`]. Only `MMAP_BUILD_ID` follows an MMAP2's identity.
     ///
     /// # Errors
     /// Returns [`EncodeError::TooLong`] above 65,535 bytes, and [`EncodeError::LongBuildId`] for an
@@ -129,7 +129,6 @@ impl Record<'_> {
                 w.i32(*tid);
             }
             Record::LostSamples { lost } => w.u64(*lost),
-            // `SampleFields` encodes samples.
             Record::Switch | Record::Sample(_) => {}
             Record::SwitchCpuWide {
                 next_prev_pid,

@@ -110,7 +110,6 @@ record_types! {
 }
 
 impl RecordType {
-    /// Numbers of simpleperf's own records (its `record.h`).
     const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
 
     /// Returns true if `perf` defines this number, not the kernel. Such records have no `sample_id`
@@ -183,7 +182,7 @@ impl Misc {
     /// SAMPLE: the address is precise.
     pub const EXACT_IP: Misc = Misc(1 << 14);
     /// SAMPLE written by rprof: the user stack was unwound, and is truncated. The kernel leaves the
-    /// bit unused in samples, and readers only use the CPU mode.
+    /// bit unused in samples.
     pub const TRUNCATED_STACK: Misc = Misc(1 << 13);
     /// MMAP2: with a build-id.
     pub const MMAP_BUILD_ID: Misc = Misc(1 << 14);
@@ -268,7 +267,6 @@ impl<'a> RawRecord<'a> {
     /// Splits off the first record of `bytes`.
     ///
     /// Returns `None` if the header is incomplete, or its size is below eight or exceeds `bytes`.
-    /// The caller knows the offset, and reports the error.
     #[inline]
     pub fn parse(bytes: RawBytes<'a>, endian: Endian) -> Option<RawRecord<'a>> {
         let header = Header::parse(&bytes, endian)?;

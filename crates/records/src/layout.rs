@@ -6,8 +6,7 @@ use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 use crate::header::{RawRecord, RecordType};
 use crate::sample_id::SampleId;
 
-/// Fixed-size fields at the start of every sample, in the kernel's order (`perf_output_sample`,
-/// perf_event_open(2)).
+/// In the kernel's order (`perf_output_sample`, perf_event_open(2)).
 pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::IDENTIFIER,
     SampleType::IP,
@@ -20,7 +19,7 @@ pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::PERIOD,
 ];
 
-/// One-word fields of the trailer that `sample_id_all` adds to other records, in order.
+/// In order.
 pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::TID,
     SampleType::TIME,
@@ -30,12 +29,11 @@ pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::IDENTIFIER,
 ];
 
-/// Offset of a missing field.
 const NONE: u8 = u8::MAX;
 
 /// Field offsets in samples and trailers of one event.
 ///
-/// Created once for each [`Attr`]. Reading a fixed field is then one load.
+/// Reading a fixed field is one load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     pub(crate) sample_type: SampleType,
@@ -47,7 +45,7 @@ pub struct SampleLayout {
     /// Byte offset of each field of `FIXED`, or `NONE`.
     fixed: [u8; FIXED.len()],
     pub(crate) fixed_len: u8,
-    /// Byte offset of each field of `TRAILER` within the trailer, or `NONE`.
+    /// Byte offset of each field of `TRAILER`, or `NONE`.
     trailer: [u8; TRAILER.len()],
     trailer_len: u8,
 }
@@ -91,7 +89,6 @@ impl SampleLayout {
 
     /// Returns true if this crate supports all fields of a sample and all parts of variable ones.
     pub(crate) fn has_known_fields(&self) -> bool {
-        /// Supported bits of `perf_event_attr.read_format` and `branch_sample_type`.
         const READ: u64 = (ReadFormat::LOST.bits() << 1) - 1;
         const BRANCH: u64 = (BranchSampleType::COUNTERS.bits() << 1) - 1;
         let is_known =
@@ -181,8 +178,8 @@ impl SampleLayout {
         body.u64(self.fixed_offset(SampleType::TIME)?, self.endian)
     }
 
-    /// Decodes a record's trailer. Missing fields are `None`. All are missing in samples, in user
-    /// records, and in a body shorter than the trailer.
+    /// Decodes a record's trailer. All fields are `None` in samples, in user records, and in a body
+    /// shorter than the trailer.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> SampleId {
         let body = &record.body;
         let u64_of = |index| body.u64(self.trailer_word(record, index)?, self.endian);

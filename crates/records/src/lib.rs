@@ -1,7 +1,6 @@
 //! The perf_event ABI as bytes.
 //!
-//! This crate decodes and encodes bytes from the kernel or from a perf.data file. It does not
-//! handle files, system calls or symbols.
+//! This crate handles no files, system calls or symbols.
 //!
 //! | module | holds |
 //! |---|---|

@@ -35,7 +35,7 @@ fn time_words(format: ReadFormat) -> usize {
         + usize::from(format.contains(ReadFormat::TOTAL_TIME_RUNNING))
 }
 
-/// Returns the length in bytes of the values at `at`; `None` if they exceed the bytes.
+/// Returns the length in bytes of the values at `at`; `None` if they exceed the body.
 pub(crate) fn read_len(
     bytes: &RawBytes<'_>,
     at: usize,
@@ -68,8 +68,7 @@ impl ReadValues {
             bytes.u64(next - 8, endian)
         };
         let group = format.contains(ReadFormat::GROUP);
-        // The group form starts with the count, and has the times before the values. The single
-        // form starts with its value.
+        // The group form starts with the count, and has the times before the values.
         let count = if group { word()? } else { 1 };
         let mut single = None;
         if !group {
@@ -100,7 +99,6 @@ impl ReadValues {
         Some(out)
     }
 
-    /// Appends the values in the layout of `format`.
     pub(crate) fn encode(&self, format: ReadFormat, endian: Endian, out: &mut Vec<u8>) {
         let mut put = |v: u64| out.extend(endian.put_u64(v));
         let group = format.contains(ReadFormat::GROUP);

@@ -191,7 +191,6 @@ pub enum Record<'a> {
     Other(RawRecord<'a>),
 }
 
-/// Decodes consecutive fields of a body.
 struct Cursor<'a> {
     body: RawBytes<'a>,
     at: usize,
@@ -430,10 +429,10 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
 
 /// Decodes the build-id in these bytes of an MMAP2 record; `None` if they cannot be one.
 ///
-/// The kernel may flag device and inode as a build-id if another recorder of the same process
-/// requested build-ids. (In 6.18, `perf_event_mmap_output` still sets the bit in a header shared by
-/// all recorders.) Then the first byte, of the major number, is rarely a valid length, and the
-/// bytes after such a length are not all zero. (perf 6.1 crashes on such a record.)
+/// The kernel may flag device and inode as a build-id if another recorder of the process requested
+/// build-ids. (In 6.18, `perf_event_mmap_output` still sets the bit in a header shared by all
+/// recorders.) Then the first byte, of the major number, is rarely a valid length, and the bytes
+/// after such a length are not all zero. (perf 6.1 crashes on such a record.)
 fn build_id(bytes: [u8; 24]) -> Option<BuildId> {
     let (head, bytes) = bytes.split_last_chunk::<{ BuildId::MAX_RECORD_LEN }>()?;
     let (&len, reserved) = head.split_first()?;

@@ -1,4 +1,4 @@
-//! [`RequestContext`]: payload of the records that tell which request a sample belongs to.
+//! [`RequestContext`]: payload of records with a sample's request.
 //!
 //! `rprof record --requests` writes samples of an event [`EVENT`] of type `bpf-output`. Their raw
 //! data begin with three words:
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! A thread context belongs to the sample beside it: of the same CPU and thread, with the same
-//! instruction pointer, and without another sample of the CPU in between. It comes before or behind
-//! its sample, because some kernels stamp a sample before the program runs. A context with the
-//! instruction pointer of a switch belongs to the wait that begins there. Numbers have the byte
-//! order of the file. A generation ends when the process executes another program.
+//! instruction pointer, and without another sample in between. It comes before or behind its
+//! sample: some kernels stamp a sample before the program runs. A context with the instruction
+//! pointer of a switch belongs to the wait that begins there. Numbers have the byte order of the
+//! file. A generation ends at exec.
 
 use crate::Endian;
 
@@ -67,8 +67,7 @@ pub enum RequestContext<'d> {
 }
 
 impl<'d> RequestContext<'d> {
-    /// Decodes a payload. Returns `None` for other payloads. Bytes behind the end are ignored, since
-    /// the kernel pads the payload.
+    /// Decodes a payload; `None` for other payloads. Ignores the kernel's padding.
     pub fn parse(payload: &'d [u8], endian: Endian) -> Option<RequestContext<'d>> {
         let word = |at: usize| {
             let bytes = payload.get(at..at + 8)?;
@@ -85,11 +84,9 @@ impl<'d> RequestContext<'d> {
                     ip,
                     trace: *header.first_chunk()?,
                     span: *header.get(16..)?.first_chunk()?,
-                    // Unread attributes are missing as a whole.
                     attributes: rest.get(..usize::from(size)).unwrap_or_default(),
                 })
             }
-            // The size is in the third word.
             PROCESS => Some(RequestContext::Process {
                 generation,
                 resource: rest.get(..usize::try_from(ip).ok()?)?,
@@ -118,7 +115,6 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Attribute of a process context with the names of the keys.
 const KEY_MAP: &[u8] = b"threadlocal.attribute_key_map";
 
 /// Returns the names of the keys of thread contexts, by index, from a process context. Invalid UTF-8
@@ -146,7 +142,7 @@ pub fn attribute_keys(resource: &[u8]) -> Vec<String> {
 }
 
 /// Iterates over the length-delimited fields with this number in a protobuf message. Ends at
-/// damaged fields.
+/// damage.
 fn fields(mut message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
@@ -170,7 +166,6 @@ fn fields(mut message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Takes a varint of at most 10 bytes from a message.
 fn varint(message: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {

@@ -38,7 +38,7 @@ pub enum SampleField {
 
 use SampleField as F;
 
-/// Kernel order, with the bits that select each field.
+/// In the kernel's order.
 const VARIABLE: [(SampleField, SampleType); 15] = [
     (F::Read, SampleType::READ),
     (F::Callchain, SampleType::CALLCHAIN),
@@ -60,11 +60,11 @@ const VARIABLE: [(SampleField, SampleType); 15] = [
     (F::Aux, SampleType::AUX),
 ];
 
-/// Marks a missing field. No field starts there, because a body has at most 65,527 bytes.
+/// No field starts there: a body has at most 65,527 bytes.
 pub(crate) const ABSENT: u16 = u16::MAX;
 
-/// One sample. Parsing walks over the variable fields once, and checks their lengths. Each accessor
-/// is then one load. Accessors return `None` if the event's `sample_type` lacks the field.
+/// One sample. Parsing checks the lengths of variable fields; each accessor is then one load.
+/// Accessors return `None` if the event's `sample_type` lacks the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     pub(crate) body: RawBytes<'a>,
@@ -181,8 +181,8 @@ impl<'a> Sample<'a> {
         self.fixed_u32(SampleType::CPU, 0)
     }
 
-    /// Returns the number of events that the sample represents: its weight in a profile (not
-    /// `PERF_SAMPLE_WEIGHT`, a cost measured by the processor).
+    /// Returns the number of events that the sample represents, its weight in a profile (not
+    /// `PERF_SAMPLE_WEIGHT`).
     #[inline]
     pub fn period(&self) -> Option<u64> {
         self.fixed(SampleType::PERIOD)
@@ -338,9 +338,9 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns true if the fields are plausible: they fill the record, and a stack dump's size is a
-    /// multiple of the word size and not below its valid part (`perf_output_sample_ustack` in the
-    /// kernel). A corrupt size shifts all later fields. Also true for events with fields, or parts
-    /// of fields, newer than this crate.
+    /// multiple of the word size and not below its valid part (`perf_output_sample_ustack`). A
+    /// corrupt size shifts all later fields. Also true for events with newer fields than this
+    /// crate.
     pub fn is_consistent(&self) -> bool {
         if self.end != self.body.len() && self.layout.has_known_fields() {
             return false;
@@ -354,8 +354,7 @@ impl<'a> Sample<'a> {
         size == 0 || size.is_multiple_of(8) && word(at + 8 + size as usize) <= size
     }
 
-    /// Returns the bytes after the last known field. Not empty if the event has a field newer than
-    /// this crate.
+    /// Returns the bytes after the last known field: fields newer than this crate.
     pub fn rest(&self) -> RawBytes<'a> {
         self.body
             .get_from(self.end)
@@ -363,7 +362,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Returns the length in bytes of a variable field at `at`; `None` if its count exceeds the body.
+/// Returns the length in bytes of a variable field; `None` if its count exceeds the body.
 fn field_len(
     field: SampleField,
     body: &RawBytes<'_>,
@@ -458,7 +457,6 @@ mod tests {
     use crate::encode::SampleFields;
     use crate::header::Misc;
 
-    /// A sample with a stack dump and a further field, and its layout.
     fn with_dump(endian: Endian, more: SampleType) -> (Vec<u8>, SampleLayout) {
         let attr = Attr {
             sample_type: SampleType::IP | SampleType::STACK_USER | SampleType::DATA_SRC | more,

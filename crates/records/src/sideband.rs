@@ -1,10 +1,9 @@
-//! Interpretation of sideband records, in one place for all users.
+//! Interpretation of sideband records, for all users.
 //!
 //! The meaning of a record depends on its bits. A COMM with [`Misc::COMM_EXEC`] is an exec, which
-//! removes all mappings. A FORK with [`Misc::FORK_EXEC`] describes a thread found in /proc, not a
-//! new one. An MMAP is executable without [`Misc::MMAP_DATA`], an MMAP2 according to its
-//! protection. Only this module has these rules. Process maps, rotation, tallies and filters use
-//! [`ProcessEvent`]s.
+//! removes all mappings. A FORK with [`Misc::FORK_EXEC`] describes a thread found in /proc. An MMAP
+//! is executable without [`Misc::MMAP_DATA`], an MMAP2 according to its protection. Only this
+//! module has these rules.
 //!
 //! To support another record that [`Record`] decodes:
 //!
@@ -12,7 +11,7 @@
 //! - add the record's type to [`ProcessEvent::is_recorded_as`];
 //! - add an arm to [`ProcessEvent::decode`] and [`ProcessEvent::into_owned`].
 //!
-//! Most users ignore unknown variants with a `_` arm. The two maps of the crate `processes` usually
+//! Most users ignore other variants with a `_` arm. The two maps of the crate `processes` usually
 //! need a change. A mapping covers its range until another replaces it, so they represent its end
 //! as a mapping of nothing.
 
@@ -231,13 +230,11 @@ impl<'a> ProcessEvent<'a> {
         }))
     }
 
-    /// Returns the time of a process event in nanoseconds of its event's clock. Uses the trailer,
-    /// or else the time in a FORK or EXIT, because recorders before `sample_id_all` timestamped
-    /// only these. Returns 0 if there is none.
+    /// Returns the time of a process event in nanoseconds of its event's clock: from the trailer,
+    /// or else from a FORK or EXIT, the only timestamps before `sample_id_all`. 0 if there is none.
     #[inline]
     pub fn time_of(raw: &RawRecord<'_>, layout: Option<&SampleLayout>) -> u64 {
         let own_time = || match raw.kind {
-            // After four 32-bit ids.
             RecordType::FORK | RecordType::EXIT => raw.body.u64(16, raw.endian),
             _ => None,
         };
@@ -332,7 +329,6 @@ mod tests {
         time: 50,
     };
 
-    /// Event and time of a record, with a trailer (of time 9) and without.
     fn both(record: &Record<'_>, misc: Misc) -> [(Option<ProcessEvent<'static>>, u64); 2] {
         let stamped = Attr {
             sample_type: SampleType::TIME | SampleType::TID,
@@ -430,7 +426,6 @@ mod tests {
             (&mmap, Misc::USER, true, false),
             (&mmap, Misc::USER | data, false, false),
             (&mmap, Misc::KERNEL, true, true),
-            // The bit has no meaning in an MMAP2.
             (&mmap2(5), Misc::USER | data, true, false),
             (&mmap2(1), Misc::USER, false, false),
         ] {

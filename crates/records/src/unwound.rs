@@ -27,7 +27,7 @@ impl Attr {
 impl Sample<'_> {
     /// Appends this sample as a record of an event with the attr [`Attr::unwound`]. `chain` (leaf
     /// first, with markers) becomes its callchain. Omits the stack dump, and the user registers
-    /// outside the mask `kept`. All other fields stay.
+    /// outside `kept`. All other fields stay.
     ///
     /// # Errors
     /// Returns [`EncodeError::TooLong`] above 65,535 bytes, about 8,000 addresses. Nothing is
@@ -68,7 +68,7 @@ impl Sample<'_> {
         out.extend(values.flat_map(|(_, value)| endian.put_u64(value)));
     }
 
-    /// Returns the body offset of `field`, or else of the next present field.
+    /// Returns the body offset of `field`, or of the next present field.
     fn start_of(&self, field: SampleField) -> usize {
         let rest = self.at.get(field as usize..).unwrap_or(&[]);
         let begun = rest.iter().find(|at| **at != crate::sample::ABSENT);
@@ -91,7 +91,7 @@ mod tests {
     use crate::header::RawRecord;
     use crate::layout::SampleLayout;
 
-    /// Tests that every other field stays, for any set of fields.
+    /// Every other field stays, for any set of fields.
     #[test]
     fn only_the_callchain_changes() {
         for kept in [0, 0b0011, !0] {
@@ -110,7 +110,6 @@ mod tests {
         ] {
             for endian in [Endian::Little, Endian::Big] {
                 let attr = Attr {
-                    // Mutually exclusive forms.
                     sample_type: all.difference(without | SampleType::WEIGHT_STRUCT),
                     sample_regs_user: 0b1011,
                     sample_regs_intr: 0b1,

@@ -1,17 +1,15 @@
 //! [`WaitEnd`]: the waker of a wait, in samples of `offcpu-time`.
 
-/// Represents an interrupt. No thread has this value, because process 0 has no threads.
+/// Process 0 has no threads, so no thread has this value.
 const INTERRUPT: u64 = 1;
 
-/// Represents a wait for a CPU after a wakeup.
 const AWAKE: u64 = 2;
 
 /// End of a wait: its waker, or the fact that the thread was already awake. Stored in the address
 /// (`PERF_SAMPLE_ADDR`) of `offcpu-time` samples, if wakers were recorded.
 ///
-/// A thread is encoded as its process id in the upper 32 bits and its thread id in the lower. The
-/// values 0 (unknown), 1 (interrupt) and 2 ([`Awake`](Self::Awake)) are free, because process 0 has
-/// no threads.
+/// A thread is its process id in the upper 32 bits and its thread id in the lower. The values 0
+/// (unknown), 1 (interrupt) and 2 ([`Awake`](Self::Awake)) are free: process 0 has no threads.
 ///
 /// # Examples
 /// ```

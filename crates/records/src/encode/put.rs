@@ -53,7 +53,6 @@ pub fn put_record(
     Ok(())
 }
 
-/// Appends fields in a byte order.
 pub(super) struct Out<'o> {
     pub(super) out: &'o mut Vec<u8>,
     pub(super) endian: Endian,

@@ -19,7 +19,7 @@ pub struct RegisterValues {
 }
 
 /// Owned field values of a sample, for encoding. Fields missing in the layout are not written.
-/// Fields missing in the [`Sample`](crate::Sample) are 0 or empty here.
+/// Fields missing in the [`Sample`](crate::Sample) are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the accessors of Sample")]
 pub struct SampleFields {
@@ -218,7 +218,7 @@ impl SampleFields {
     fn put_stack(&self, w: &mut Out<'_>) {
         w.u64(self.stack_user_reserved);
         if self.stack_user_reserved > 0 {
-            // More than a record can hold; put_record refuses excess.
+            // More than a record can hold.
             let reserved = usize::try_from(self.stack_user_reserved.min(1 << 17)).unwrap_or(0);
             let real = self.stack_user.len().min(reserved);
             w.out.extend_from_slice(&self.stack_user[..real]);

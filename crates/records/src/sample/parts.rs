@@ -39,7 +39,6 @@ impl ContextMarker {
 }
 
 impl<'a> Callchain<'a> {
-    /// Parses a counted callchain at `at`; `None` if it exceeds the body.
     pub(crate) fn parse(body: RawBytes<'a>, at: usize, endian: Endian) -> Option<Callchain<'a>> {
         let len = counted(&body, at, endian, 8, 0)?;
         Some(Callchain {
@@ -65,8 +64,8 @@ impl<'a> Callchain<'a> {
     }
 
     /// Returns the cookie of a deferred user part, which identifies the CALLCHAIN_DEFERRED record.
-    /// Returns `None` unless the callchain ends with [`ContextMarker::USER_DEFERRED`] and a cookie,
-    /// as the kernel writes them (`get_perf_callchain` in kernel/events/callchain.c).
+    /// `None` unless the callchain ends with [`ContextMarker::USER_DEFERRED`] and a cookie
+    /// (`get_perf_callchain` in kernel/events/callchain.c).
     pub fn cookie(&self) -> Option<u64> {
         let marker = self.bytes.len().checked_sub(16)?;
         let is_deferred =
@@ -184,7 +183,6 @@ impl BranchEntries<'_> {
     }
 }
 
-/// Returns the bytes of a counted list at `at`, with its count.
 pub(super) fn counted(
     body: &RawBytes<'_>,
     at: usize,

@@ -176,7 +176,6 @@ impl DataSource {
 
 const OPERATIONS: [&str; 5] = ["N/A", "LOAD", "STORE", "PFETCH", "EXEC"];
 
-/// Names by bit. Hit and miss follow the level.
 const LEVELS: [&str; 14] = [
     "N/A",
     "",
@@ -204,7 +203,7 @@ const HOPS: [&str; 4] = [
 const SNOOPS: [&str; 7] = ["N/A", "None", "Hit", "Miss", "HitM", "Fwd", "Peer"];
 const TLBS: [&str; 7] = ["N/A", "", "", "L1", "L2", "Walker", "Fault"];
 
-/// Bits for hit and miss, for levels and TLBs.
+/// For levels and TLBs.
 const HIT: u64 = 2;
 const MISS: u64 = 4;
 
@@ -245,7 +244,7 @@ fn or_not_available(names: &[&str]) -> String {
 }
 
 impl DataSource {
-    /// Returns the levels, such as `Remote RAM or L3`, without hit and miss.
+    /// Returns the levels, such as `Remote RAM or L3`.
     fn places(self) -> String {
         let mut places = String::new();
         if self.is_remote() {

@@ -23,7 +23,6 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 prop_compose! {
-    /// An attr with any known sample fields (25 bits), and any read format.
     fn attr()(
         sample_type in 0u64..1 << 25,
         read_format in 0u64..1 << 5,
@@ -49,7 +48,7 @@ prop_compose! {
     }
 }
 
-/// Values for exactly the fields of `attr`, so that the decoded result can be compared as a whole.
+/// Exactly the fields of `attr`, so that the decoded result can be compared as a whole.
 fn fields(attr: &Attr) -> impl Strategy<Value = SampleFields> + use<> {
     let attr = attr.clone();
     let has = {
@@ -190,7 +189,7 @@ fn fields(attr: &Attr) -> impl Strategy<Value = SampleFields> + use<> {
     )
 }
 
-/// The record in two pieces, as at a ring buffer's end.
+/// Splits the record, as at a ring buffer's end.
 fn wrapped(bytes: &[u8], cut: usize) -> RawBytes<'_> {
     let cut = cut % (bytes.len() + 1);
     RawBytes::split(&bytes[..cut], &bytes[cut..])
@@ -285,15 +284,15 @@ proptest! {
             prop_assert_eq!(out.len() % 8, 0);
             let raw = RawRecord::parse(wrapped(&out, cut), endian).unwrap();
             let again = Record::decode(&raw, Some(&layout)).unwrap();
-            // Debug text shows every field; some views compare by address.
+            // Debug text shows every field.
             prop_assert_eq!(format!("{again:?}"), format!("{record:?}"));
             prop_assert_eq!(layout.sample_id(&raw), id);
         }
     }
 }
 
-/// A record of Linux 6.18 for a recorder that did not request build-ids, beside one that did. It
-/// belongs to the exec of a program with inode 10,969,470 on device fe:00.
+/// A record of Linux 6.18 for a recorder that did not request build-ids, beside one that did: the
+/// exec of a program with inode 10,969,470 on device fe:00.
 #[test]
 fn an_inode_that_is_called_a_build_id_is_an_inode() {
     let ids = [7_354_u32, 7_354].map(u32::to_le_bytes).concat();
