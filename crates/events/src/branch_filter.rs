@@ -17,7 +17,6 @@ const PARTS: [(&str, BranchSampleType); 18] = [
     ("stack", BranchSampleType::CALL_STACK),
     ("save_type", BranchSampleType::TYPE_SAVE),
     ("priv", BranchSampleType::PRIV_SAVE),
-    // Since perf 6.8.
     ("counter", BranchSampleType::COUNTERS),
     ("hw_index", BranchSampleType::HW_INDEX),
     ("u", BranchSampleType::USER),
@@ -25,7 +24,7 @@ const PARTS: [(&str, BranchSampleType); 18] = [
     ("hv", BranchSampleType::HV),
 ];
 
-/// Processor modes of recorded branches: `PERF_SAMPLE_BRANCH_PLM_ALL`.
+/// `PERF_SAMPLE_BRANCH_PLM_ALL`.
 const MODES: BranchSampleType = BranchSampleType::USER
     .union(BranchSampleType::KERNEL)
     .union(BranchSampleType::HV);
@@ -71,8 +70,8 @@ pub fn parse_branch_filter(text: &str) -> Result<BranchSampleType, BranchFilterE
     Ok(filter)
 }
 
-/// Parses the value of the term `branch_type`, like [`parse_branch_filter`]; `no` means no
-/// branches. A value with commas requires quotes: `cycles/branch_type='any_call,u'/`.
+/// Parses the term `branch_type`, like [`parse_branch_filter`]; `no` means no branches. A value
+/// with commas requires quotes: `cycles/branch_type='any_call,u'/`.
 pub(crate) fn parse_branch_filter_term(text: &str) -> Result<BranchSampleType, BranchFilterError> {
     match text {
         "no" => Ok(BranchSampleType::empty()),

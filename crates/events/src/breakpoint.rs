@@ -10,8 +10,7 @@ use std::ffi::c_long;
 /// Spellings of an access, with the bits of `bp_type`.
 ///
 /// perf's syntax also has `rx`, `wx` and `rwx`, but every kernel refuses them: one breakpoint
-/// covers either data or execution (perf_event_open(2), `bp_type`). The processor determines which
-/// accesses a machine supports: x86 lacks `r` alone.
+/// covers either data or execution (perf_event_open(2), `bp_type`). x86 lacks `r` alone.
 const ACCESSES: [(&str, u32); 5] = [
     ("r", abi::HW_BREAKPOINT_R),
     ("w", abi::HW_BREAKPOINT_W),
@@ -22,8 +21,8 @@ const ACCESSES: [(&str, u32); 5] = [
 
 /// Parses `mem:ADDRESS[/LENGTH][:ACCESS][:MODIFIERS]`. Returns the event and the modifiers.
 ///
-/// `text` is the whole text, `place` the part after `mem:`. The default access is `rw`. The default
-/// length is 4 bytes, or a long for `x`, as in perf.
+/// `place` is the part after `mem:`. The default access is `rw`. The default length is 4 bytes, or
+/// a long for `x`, as in perf.
 pub(crate) fn parse<'a>(
     text: &'a str,
     place: &'a str,
@@ -78,7 +77,7 @@ fn access(text: &str) -> Option<u32> {
     all.find(|(name, _)| *name == text).map(|(_, bits)| *bits)
 }
 
-/// Returns true for data and execution combined, such as `rwx`.
+/// Returns true for combinations such as `rwx`.
 fn is_data_and_execution(text: &str) -> bool {
     (2..=3).contains(&text.len())
         && text.contains('x')

@@ -1,15 +1,14 @@
 //! Online CPUs, and lists of CPUs as text.
 //!
-//! The list comes from sysfs, not from a processor count. Such counts depend on this process's
-//! affinity mask and cgroup, so a profiler started under `taskset -c 2,3` would profile CPUs 0 and
-//! 1, and see nothing.
+//! The list comes from sysfs. A processor count depends on this process's affinity mask and cgroup,
+//! so a profiler started under `taskset -c 2,3` would profile CPUs 0 and 1, and see nothing.
 
 use std::path::Path;
 
-/// File with the kernel's list of online CPUs (`Documentation/admin-guide/cputopology.rst`).
+/// See `Documentation/admin-guide/cputopology.rst`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Maximum CPU number accepted. The kernel's `NR_CPUS` is at most 8192.
+/// The kernel's `NR_CPUS` is at most 8192.
 const MAX_CPU: u32 = 1 << 16;
 
 /// Failure to get a list of CPUs.

@@ -147,7 +147,6 @@ pub enum EventError {
     },
 }
 
-/// Returns the kernel option for a PMU of probes.
 fn option_of(pmu: &str) -> &'static str {
     match pmu {
         "kprobe" => "CONFIG_KPROBE_EVENTS",
@@ -155,7 +154,6 @@ fn option_of(pmu: &str) -> &'static str {
     }
 }
 
-/// Returns a list for the end of a message.
 fn listed(names: &[String], verb: &str) -> String {
     const LIMIT: usize = 40;
     match names {

@@ -32,7 +32,6 @@ pub struct Event {
     pub(crate) filter: Option<CString>,
 }
 
-/// Type-specific data of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum EventDetail {
     #[default]
@@ -96,7 +95,7 @@ impl Event {
     /// Replaces the precision (`precise_ip`), 0 to 3.
     ///
     /// For lowering it: a PMU without that precision returns `EOPNOTSUPP` or `EINVAL`. perf also
-    /// lowers it by one at a time for `P`.
+    /// lowers it by one at a time.
     pub fn with_precise(mut self, precise: u8) -> Event {
         self.qualifiers.precise = precise.min(3);
         self.qualifiers.most_precise = false;
@@ -209,8 +208,8 @@ impl Event {
         }
     }
 
-    /// Sets an expression on the fields of a tracepoint, such as `prev_pid == 0`: hits for which it is false are
-    /// passed over by the kernel (Documentation/trace/events.rst, "Event filtering").
+    /// Sets an expression on the fields of a tracepoint, such as `prev_pid == 0`. The kernel skips
+    /// hits for which it is false (Documentation/trace/events.rst, "Event filtering").
     ///
     /// Returns `None` if the event is not a tracepoint, or the text contains a zero byte.
     pub fn with_filter(mut self, expression: &str) -> Option<Event> {

@@ -66,7 +66,6 @@ const SOFTWARE: &[NamedEvent] = &[
     (&["cgroup-switches"], abi::PERF_COUNT_SW_CGROUP_SWITCHES),
 ];
 
-/// Finds an event by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     for (rows, kind) in [
         (HARDWARE, EventKind::HARDWARE),
@@ -93,7 +92,7 @@ pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     raw(name)
 }
 
-/// Parses `r` and up to 16 hexadecimal digits: a raw code of the CPU's own PMU.
+/// Parses `r` and up to 16 hexadecimal digits: a raw code of the CPU's PMU.
 fn raw(name: &str) -> Option<GenericEvent> {
     Some(GenericEvent {
         name: name.to_ascii_lowercase(),
@@ -107,13 +106,12 @@ pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        // No digits or too many.
         true => u64::from_str_radix(digits, 16).ok(),
         false => None,
     }
 }
 
-/// Lists the named events of a kind: canonical name, other names, number.
+/// Lists canonical name, other names, and number.
 pub(crate) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static str], u64)> {
     let rows = match kind {
         EventKind::HARDWARE => HARDWARE,
@@ -132,7 +130,7 @@ pub(crate) fn all() -> Vec<String> {
         .collect()
 }
 
-/// Returns true for names that perf stat counts itself, in user space.
+/// Returns true for names that perf stat counts in user space.
 pub(crate) fn is_counted_by_the_tool(name: &str) -> bool {
     matches!(name, "duration_time" | "user_time" | "system_time")
 }

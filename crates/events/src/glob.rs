@@ -16,7 +16,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Index after the last star in the pattern, and the end of its match.
+    // Index after the last star, and the end of its match.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         if pattern.get(p) == Some(&'*') {
@@ -43,7 +43,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Returns the index after the pattern's next part, if it matches this character.
+/// Returns the index after the pattern's next part, if it matches.
 fn match_one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     match pattern.get(at)? {
         '?' => Some(at + 1),
@@ -55,8 +55,8 @@ fn match_one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     }
 }
 
-/// Returns whether `c` is in the set at `at`, and the index after the set. Returns `None` if the
-/// set is unterminated, so that the bracket is literal.
+/// Returns whether `c` is in the set at `at`, and the index after it. `None` for an unterminated
+/// set, whose bracket is literal.
 fn match_set(pattern: &[char], at: usize, c: char) -> Option<(bool, usize)> {
     let mut i = at + 1;
     let negated = matches!(pattern.get(i)?, '!' | '^');

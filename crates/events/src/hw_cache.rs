@@ -1,13 +1,11 @@
 //! Generic cache events: `L1-dcache-load-misses` and its many other spellings.
 //!
-//! A name consists of a cache, then an operation and a result in either order, each with several
-//! spellings. The defaults are read and access. The spellings are perf's
-//! (`tools/perf/util/evsel.c`).
+//! A name consists of a cache, then an operation and a result in either order. The defaults are
+//! read and access. The spellings are perf's (`tools/perf/util/evsel.c`).
 
 use perf_event_open_sys::bindings as abi;
 
-/// Cache: its spellings, the usual one first; its number; and whether it supports read, write and
-/// prefetch.
+/// Spellings, the usual one first; number; support of read, write and prefetch.
 type Cache = (&'static [&'static str], u32, [bool; 3]);
 
 const CACHES: &[Cache] = &[
@@ -59,8 +57,7 @@ const OPERATIONS: [&[&str]; 3] = [
 /// Results by number (`enum perf_hw_cache_op_result_id`).
 const RESULTS: [&[&str]; 2] = [&["refs", "Reference", "ops", "access"], &["misses", "miss"]];
 
-/// Finds a cache event in any spelling and letter case. Returns its usual name and its number,
-/// `cache | operation << 8 | result << 16`.
+/// Returns the usual name of any spelling, and the number `cache | operation << 8 | result << 16`.
 pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     let spellings = CACHES.iter().enumerate().flat_map(|(at, (names, ..))| {
         let names: &'static [&'static str] = names;
@@ -98,7 +95,6 @@ pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     })
 }
 
-/// Lists every valid cache event: usual name and number.
 pub(crate) fn all() -> impl Iterator<Item = (String, u64)> {
     (0..CACHES.len()).flat_map(|cache| {
         let operations = (0..3).filter(move |operation| CACHES[cache].2[*operation]);
@@ -117,7 +113,6 @@ fn number(cache: usize, operation: usize, result: usize) -> u64 {
     u64::from(CACHES[cache].1) | (operation as u64) << 8 | (result as u64) << 16
 }
 
-/// Returns the usual name, such as `L1-dcache-loads` or `L1-dcache-load-misses`.
 fn usual_name(cache: usize, operation: usize, result: usize) -> String {
     let cache = CACHES[cache].0[0];
     match result {
@@ -131,8 +126,7 @@ fn numbered(rows: &[&'static [&'static str]]) -> impl Iterator<Item = (usize, &'
     rows.flat_map(|(number, names)| names.iter().map(move |name| (number, *name)))
 }
 
-/// Finds the longest spelling that is the first word of the text. Returns its number and the rest
-/// of the text.
+/// Finds the longest spelling that is the first word. Returns its number and the rest of the text.
 fn longest(
     text: &str,
     spellings: impl Iterator<Item = (usize, &'static str)>,

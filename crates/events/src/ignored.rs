@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Part of an event's text without effect on sampling.
 ///
-/// `Display` writes a sentence for the user, with the reason.
+/// `Display` writes a sentence with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ignored {

@@ -40,9 +40,7 @@ pub struct Qualifiers {
     pub exclusive: bool,
     /// `W`: the group may be split if it cannot be opened together.
     pub weak: bool,
-    /// `b`: counting by a BPF program. See [`Event::ignored_when_sampled`].
-    ///
-    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
+    /// `b`: counting by a BPF program, [ignored](crate::Event::ignored_when_sampled) in recordings.
     pub bpf: bool,
     /// True if guests are excluded: without any letter, or with `u`, `p` or `H` and without `G`, as
     /// in perf.
@@ -51,26 +49,21 @@ pub struct Qualifiers {
     pub exclude_host: bool,
 }
 
-/// All modifiers of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letters {
     pub(crate) modifiers: Modifiers,
     pub(crate) qualifiers: Qualifiers,
 }
 
-/// Failure to parse modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LetterError {
-    /// The text is empty.
     Empty,
-    /// The letter is not a modifier.
     Unknown(char),
-    /// The letter is repeated, or `p` occurs four times.
     Repeated(char),
 }
 
 impl Default for Letters {
-    /// Returns no letters: excludes only guests, as in perf.
+    /// As in perf, only guests are excluded.
     fn default() -> Self {
         Letters {
             modifiers: Modifiers::default(),
@@ -93,7 +86,7 @@ impl Letters {
         Ok(parsed)
     }
 
-    /// Adds the letters of a group to the modifiers of one of its events.
+    /// Adds the letters of a group to one of its events.
     pub(crate) fn add(self, letters: &str) -> Result<Letters, LetterError> {
         let mut sum = self;
         sum.apply(letters)?;
@@ -155,7 +148,6 @@ impl Modifiers {
         self == Modifiers::default()
     }
 
-    /// Returns the `exclude_*` flags of the attr.
     pub(crate) fn exclude_flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         if !self.is_empty() {
@@ -195,7 +187,7 @@ impl Qualifiers {
     }
 
     /// Returns the flags of the attr, including `precise_ip`, but without pinned and exclusive,
-    /// which only a group's leader may have.
+    /// which only leaders may have.
     pub(crate) fn flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         flags.set(AttrFlags::EXCLUDE_GUEST, self.exclude_guest);

@@ -27,8 +27,8 @@ pub enum EventStacks {
     Lbr,
 }
 
-/// Settings of one event, from its terms. They override the recording's settings (perf-record(1),
-/// `-e`, "a symbolically formed event").
+/// Settings of one event, from its terms. They override the recording's (perf-record(1), `-e`, "a
+/// symbolically formed event").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventSettings {
@@ -44,20 +44,16 @@ pub struct EventSettings {
     pub max_stack: Option<u16>,
     /// `inherit` or `no-inherit`: whether children and threads inherit the event.
     pub inherit: Option<bool>,
-    /// `time=`: whether samples contain their time. See [`Event::ignored_when_sampled`].
-    ///
-    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
+    /// `time=`: whether samples contain their time, [ignored](crate::Event::ignored_when_sampled)
+    /// in recordings.
     pub time: Option<bool>,
-    /// `percore`: sum of the counts of a core's hardware threads. See
-    /// [`Event::ignored_when_sampled`].
-    ///
-    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
+    /// `percore`: sum of a core's hardware threads, [ignored](crate::Event::ignored_when_sampled)
+    /// in recordings.
     pub percore: bool,
     /// `branch_type=`: branches before each sample; an empty set for none.
     pub branches: Option<BranchSampleType>,
 }
 
-/// Names of the terms, for messages.
 pub(crate) const TERMS: [&str; 16] = [
     "config",
     "config1",
@@ -77,7 +73,7 @@ pub(crate) const TERMS: [&str; 16] = [
     "branch_type",
 ];
 
-/// Term as typed, `name` or `name=value`.
+/// `name` or `name=value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term<'a> {
     pub(crate) name: &'a str,
@@ -93,7 +89,7 @@ impl Term<'_> {
         }
     }
 
-    /// Parses the value as a number, decimal or hexadecimal after `0x`. The default is 1.
+    /// Parses a number. The default is 1.
     pub(crate) fn number(&self) -> Result<u64, EventError> {
         match self.value {
             None => Ok(1),
@@ -103,7 +99,7 @@ impl Term<'_> {
         }
     }
 
-    /// Parses the value as 0 or 1. The default is 1.
+    /// Parses 0 or 1. The default is 1.
     fn switch(&self) -> Result<bool, EventError> {
         match self.number()? {
             0 => Ok(false),

@@ -1,4 +1,4 @@
-//! [`Sources`]: folders and resolver for the lookup of machine-specific names.
+//! [`Sources`]: lookup of machine-specific names.
 
 use crate::pmu::EVENT_SOURCES;
 use crate::tracefs::{Tracefs, TracefsError};
@@ -14,12 +14,11 @@ pub trait Resolver {
     fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String>;
 }
 
-/// Folders and resolver for lookups.
 #[derive(Clone)]
 pub(crate) struct Sources<'a> {
-    /// Folder of PMUs, such as [`EVENT_SOURCES`].
+    /// Such as [`EVENT_SOURCES`].
     pub(crate) pmus: PathBuf,
-    /// Mount point of tracefs; `None` to find it.
+    /// `None` to find it.
     pub(crate) tracefs: Option<PathBuf>,
     /// `None` disables functions of programs.
     pub(crate) resolver: Option<&'a dyn Resolver>,

@@ -26,7 +26,7 @@ pub fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// Returns the Levenshtein distance: the number of letters to insert, delete or change.
+/// Returns the Levenshtein distance.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -42,7 +42,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Returns the suggestions in an error message; may be empty.
+/// Returns the suggestions for a message; may be empty.
 pub(crate) fn suggest_near(near: &[String]) -> String {
     match near {
         [] => String::new(),
@@ -50,7 +50,7 @@ pub(crate) fn suggest_near(near: &[String]) -> String {
     }
 }
 
-/// Returns the suggestions in an error message; common names if none is similar.
+/// Falls back to common names.
 pub(crate) fn suggest_or_common(near: &[String]) -> String {
     match near {
         [] => "; common ones: `cycles`, `cpu-clock`, `page-faults`".to_owned(),

@@ -24,8 +24,8 @@ impl Event {
     /// - For `S`: each sample of the leader reads the group's counts (`PERF_FORMAT_GROUP`), without
     ///   `inherit`, which Linux refused with it until 6.12. The other events have neither frequency
     ///   nor period.
-    /// - `inherit` according to the event's own setting, if any; never for a probe by path
-    ///   ([`is_inherited`](Self::is_inherited)).
+    /// - `inherit` according to the event's own setting, if any; never for a [probe by
+    ///   path](Self::is_inherited).
     ///
     /// Does not set the pointer to a probe's path: see [`probe_path`](Self::probe_path).
     ///
@@ -99,7 +99,7 @@ impl Event {
         matches!(self.detail, EventDetail::Tracepoint { .. }) || self.is_bpf_output()
     }
 
-    /// Returns true if it takes samples. In a group with `S`, only the leader does.
+    /// In a group with `S`, only the leader takes samples.
     pub(crate) fn takes_samples(&self) -> bool {
         self.is_leader || !self.qualifiers.sample_read
     }
@@ -117,8 +117,8 @@ impl Event {
     /// Returns the text that `attr.config1` must point to while the event is being opened: a
     /// uprobe's path or a kprobe's function (`uprobe_path`, `kprobe_func`).
     ///
-    /// A pointer is meaningless in a file, so the stored attr has 0 there. The kernel copies the
-    /// text during perf_event_open(2), so the event must outlive only that call.
+    /// A pointer is meaningless in a file, so the stored attr has 0 there. The event must outlive
+    /// the call of perf_event_open(2).
     pub fn probe_path(&self) -> Option<&CStr> {
         match &self.detail {
             EventDetail::Probe(text) => text.as_deref(),
@@ -128,9 +128,9 @@ impl Event {
 
     /// Returns true if new threads and child processes of a target can inherit it.
     ///
-    /// A probe by path cannot be inherited. The kernel then reads the path again, from the memory
-    /// of the target process, where it does not exist. As a result, clone(2) fails in that process
-    /// with `EFAULT` (`perf_uprobe_init`, seen with Linux 6.18).
+    /// The kernel reads a probe's path again, from the memory of the target process, where it does
+    /// not exist. clone(2) then fails in that process with `EFAULT` (`perf_uprobe_init`, seen with
+    /// Linux 6.18).
     pub fn is_inherited(&self) -> bool {
         self.probe_path().is_none()
     }

@@ -2,9 +2,8 @@
 
 use crate::pmu::Pmu;
 
-/// Trace unit of a processor, identified by the name of its PMU. Its event neither counts nor
-/// samples. It writes a trace into the AUX area of its ring buffer (perf_event_open(2),
-/// `aux_offset`).
+/// Trace unit of a processor, identified by the name of its PMU. Its event writes a trace into the
+/// AUX area of its ring buffer (perf_event_open(2), `aux_offset`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceUnit {
@@ -20,7 +19,7 @@ pub enum TraceUnit {
     HisiPtt,
 }
 
-/// Units with the prefixes of their PMU names.
+/// With the prefixes of their PMU names.
 const NAMES: [(&str, TraceUnit); 5] = [
     ("intel_pt", TraceUnit::IntelPt),
     ("intel_bts", TraceUnit::IntelBts),
@@ -29,8 +28,7 @@ const NAMES: [(&str, TraceUnit); 5] = [
     ("hisi_ptt", TraceUnit::HisiPtt),
 ];
 
-/// Default terms of an Intel PT event, as in perf but without cycle-accurate times. Without
-/// `branch`, the trace has no control flow.
+/// As in perf, without cycle-accurate times. Without `branch`, the trace has no control flow.
 const INTEL_PT_DEFAULT: [&str; 3] = ["tsc", "pt", "branch"];
 
 impl TraceUnit {
@@ -66,7 +64,6 @@ impl TraceUnit {
         }
     }
 
-    /// Returns the config of an event without terms.
     pub(crate) fn default_config(self, pmu: &Pmu) -> u64 {
         match self {
             TraceUnit::IntelPt => (INTEL_PT_DEFAULT.iter())

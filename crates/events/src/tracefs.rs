@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::glob::{is_pattern, matches};
 
-/// Usual mount point, of systemd, perf and the kernel's documentation.
+/// Usual mount point.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mount point before Linux 4.1, within debugfs.
@@ -72,8 +72,7 @@ impl Tracefs {
                 Err(error) => denied = denied.or(Some(error)),
             }
         }
-        // debugfs is closed to users as a whole, so tracefs may be inside. It is reported only if
-        // it is mounted.
+        // debugfs is closed to users, so tracefs may be inside. Reported only if it is mounted.
         match denied {
             Some(error) if mounted(&mounts).next().is_some() => Err(error),
             _ => Err(TracefsError::NotMounted),
@@ -195,10 +194,10 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains('/') && !text.contains('\0')
 }
 
-/// Reads a file with a large buffer, up to 16 MiB.
+/// Reads a file, up to 16 MiB, with a large buffer.
 ///
-/// Files in tracefs have size 0. Some (`header_page`) return their text only to the first read(2),
-/// for which the standard library uses a small buffer.
+/// Some files in tracefs (`header_page`) return their text only to the first read(2), for which the
+/// standard library uses a small buffer.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     const PIECE: usize = 8 << 10;
     const LIMIT: usize = 16 << 20;
@@ -243,7 +242,7 @@ fn folders(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Lists the mount points of tracefs in a /proc/self/mounts (fstab(5)).
+/// Lists the mount points of tracefs (fstab(5)).
 fn mounted(mounts: &str) -> impl Iterator<Item = PathBuf> {
     mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);

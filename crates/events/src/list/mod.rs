@@ -127,7 +127,6 @@ impl Catalog {
     }
 }
 
-/// Folders to list, and the trials.
 struct CatalogReader<'a> {
     pmus: PathBuf,
     tracefs: Result<Tracefs, TracefsError>,
@@ -202,7 +201,6 @@ impl CatalogReader<'_> {
         }
     }
 
-    /// Lists each PMU's named events, and its terms.
     fn pmus(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
         for pmu in Pmu::all(&self.pmus) {

@@ -85,11 +85,11 @@ pub enum TrialScope {
     Cpu(u32),
 }
 
-/// Opens events for trials. None is enabled.
+/// None is enabled.
 pub(super) struct Trials<'a> {
     /// `None` disables trials.
     opener: Option<&'a dyn EventOpener>,
-    /// Result for tracepoints, after the first trial.
+    /// After the first trial.
     tracepoint: RefCell<Option<Availability>>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Disables trials: every result is [`Availability::Unknown`].
+    /// Every result is [`Availability::Unknown`].
     pub(super) fn none() -> Trials<'a> {
         Trials {
             opener: None,
@@ -109,15 +109,14 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Opens an event in user mode: sampled, then counted; for this thread, or else for a whole
-    /// CPU.
+    /// Opens an event in user mode: sampled, then counted; for this thread, or else for a CPU.
     pub(super) fn event(&self, event: &Event) -> Availability {
         let Some(opener) = self.opener else {
             return Availability::Unknown;
         };
         let cpu = event.cpus().and_then(<[u32]>::first).copied();
         let whole = TrialScope::Cpu(cpu.unwrap_or(0));
-        // A PMU with a list of CPUs belongs to a package, or to one core type.
+        // A PMU with a list of CPUs belongs to a package or core type.
         let mut first = None;
         for (sampled, scope) in [
             (true, TrialScope::OwnThread),
@@ -129,7 +128,6 @@ impl<'a> Trials<'a> {
                 (Ok(()), true) => return Availability::Sampled,
                 (Ok(()), false) => return Availability::CountedOnly,
                 (Err(errno), _) => {
-                    // A missing PMU fails in every scope.
                     if matches!(errno, Errno::NOENT | Errno::NODEV) && cpu.is_none() {
                         return Availability::Missing;
                     }
@@ -140,7 +138,7 @@ impl<'a> Trials<'a> {
         first.map_or(Availability::Unknown, Availability::from_errno)
     }
 
-    /// Opens a tracepoint with its payload. Only the first, because the result is the same for all.
+    /// Opens the first tracepoint with its payload: the result is the same for all.
     pub(super) fn tracepoint(&self, id: u64) -> Availability {
         if let Some(known) = *self.tracepoint.borrow() {
             return known;
@@ -179,7 +177,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Returns the more informative error, which means that other users may open it.
+/// Returns the more informative error: other users may open it.
 fn more_telling(before: Errno, errno: Errno) -> Errno {
     match before == Errno::INVAL && matches!(errno, Errno::ACCESS | Errno::PERM) {
         true => errno,
@@ -187,7 +185,6 @@ fn more_telling(before: Errno, errno: Errno) -> Errno {
     }
 }
 
-/// Opens an event in user mode, sampled or counted.
 fn try_open(
     opener: &dyn EventOpener,
     event: &Event,

@@ -1,5 +1,3 @@
-//! Modifiers of an event or of a group, with their errors.
-
 use crate::error::EventError;
 use crate::event::Event;
 use crate::modifiers::{LetterError, Letters};

@@ -3,16 +3,13 @@
 use crate::error::EventError;
 use crate::probe::is_probe;
 
-/// Cause of an error for an empty part of a list.
 const NO_EVENT: &str = "an event is missing beside a comma";
 
-/// Text of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub(super) text: &'a str,
-    /// Number of its group; `None` outside groups.
+    /// `None` outside groups.
     pub(super) group: Option<u32>,
-    /// Modifiers after the group.
     pub(super) group_letters: Option<&'a str>,
 }
 
@@ -73,13 +70,13 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     }
 }
 
-/// Returns the text after the brace, if the text starts with a group. A name may precede the brace.
+/// Returns the text after a group's brace. A name may precede it.
 fn group_start(text: &str) -> Option<&str> {
     let at = text.find(['{', ',', '}', '/', ':'])?;
     text[at..].strip_prefix('{')
 }
 
-/// Appends the events up to the closing brace to `parts`. Returns the remaining text.
+/// Appends the events up to the closing brace. Returns the remaining text.
 fn split_group<'a>(
     text: &'a str,
     group: u32,

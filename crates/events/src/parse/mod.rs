@@ -1,11 +1,4 @@
 //! [`EventParser`]: the syntax of `perf record -e`.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `list` | commas, braces and slashes: splits a list into the texts of its events |
-//! | `one` | one event: name, terms, modifiers |
-//! | `terms` | terms of a PMU, and terms of any event |
-//! | `letters` | modifiers of an event and of its group |
 
 mod letters;
 mod list;
@@ -19,7 +12,7 @@ use letters::add_group_letters;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Maximum number of events in a list: more than a machine has tracepoints.
+/// More than a machine has tracepoints.
 const MAX_EVENTS: usize = 1 << 14;
 
 /// Parser of events. Looks up machine-specific names in sysfs and tracefs.

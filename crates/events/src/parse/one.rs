@@ -14,7 +14,7 @@ use crate::tracefs::{Tracefs, TracefsError};
 use crate::{breakpoint, generic, probe, suggest};
 use rprof_records::EventKind;
 
-/// Parses one part of a list, which may mean several events.
+/// Parses one part of a list, perhaps several events.
 pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if probe::is_probe(text) {
         let (place, letters) = probe_letters(text);
@@ -81,13 +81,12 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     with_letters(tracepoints(text, first, second, sources)?, third, text)
 }
 
-/// Finds events by name: generic, raw, or a PMU's. Returns `None` if there are none.
+/// Finds events by name: generic, raw, or a PMU's.
 fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     if let Some(known) = generic::find(name) {
         let event = Event::numbered(&known.name, known.kind, known.config);
         return Some(on_each_kind_of_core(event, sources));
     }
-    // Such names cannot be file names.
     if name.is_empty() || is_pattern(name) {
         return None;
     }
@@ -97,8 +96,8 @@ fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     (!events.is_empty()).then_some(events)
 }
 
-/// Splits a hardware event into one for each core type (`cpu_core`, `cpu_atom`), if the machine has
-/// several. The upper half of the config holds the number of the core type's PMU.
+/// Splits a hardware event into one for each core type (`cpu_core`, `cpu_atom`). The upper half of
+/// the config holds the number of the core type's PMU.
 fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     let hardware = [EventKind::HARDWARE, EventKind::HW_CACHE, EventKind::RAW];
     if !hardware.contains(&event.kind) {
@@ -125,7 +124,6 @@ fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     of_kind.collect()
 }
 
-/// Creates an event with the terms for each PMU that matches a name or pattern.
 fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if let Some(pmu) = Pmu::open(&sources.pmus, name) {
         return Ok(vec![of_pmu(&pmu, terms)?]);
@@ -171,7 +169,6 @@ fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
     Ok(event)
 }
 
-/// Parses a numeric `type:config`; `None` for other texts.
 fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     let kind = EventKind(u32::try_from(number(kind)?).ok()?);
     let config = number(config)?;
@@ -186,7 +183,6 @@ fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Optio
     Some(vec![event])
 }
 
-/// Finds the tracepoints that match two names or patterns.
 fn tracepoints(
     text: &str,
     system: &str,
@@ -245,7 +241,7 @@ fn similar_tracepoints(system: &str, name: &str, tracefs: &Tracefs) -> Vec<Strin
     found
 }
 
-/// Splits the modifiers from the end of a probe. In `uprobe:/bin/x:hub`, `hub` is a function.
+/// Splits off the modifiers of a probe. In `uprobe:/bin/x:hub`, `hub` is a function.
 fn probe_letters(text: &str) -> (&str, Option<&str>) {
     let split = text.rsplit_once(':').filter(|(place, letters)| {
         let complete = match place
@@ -263,7 +259,6 @@ fn probe_letters(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Applies terms to events without a PMU of their own.
 fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Event> {
     for event in &mut events {
         for (word, given) in event.config.iter_mut().zip(values.config) {
@@ -274,7 +269,6 @@ fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Even
         event.settings = values.settings.clone();
         if !terms.is_empty() {
             event.name = match event.name.strip_suffix('/') {
-                // Event of one core type, which already has terms.
                 Some(name) => format!("{name},{terms}/"),
                 None => format!("{}/{terms}/", event.name),
             };

@@ -11,7 +11,7 @@ pub(super) struct TermValues {
     pub(super) settings: EventSettings,
 }
 
-/// Splits terms at their commas, except within quotes, and removes the quotes.
+/// Splits terms at their commas outside quotes, and removes the quotes.
 fn split(text: &str) -> Vec<Term<'_>> {
     let mut quoted = false;
     let parts = text.split(move |c| {
@@ -37,7 +37,7 @@ fn unquoted(value: &str) -> &str {
     inner.unwrap_or(value)
 }
 
-/// Parses the terms of an event without a PMU of its own. `of` is its name in messages.
+/// Parses the terms of an event without a PMU. `of` is its name in messages.
 pub(super) fn of_event(of: &str, text: &str) -> Result<TermValues, EventError> {
     let mut values = TermValues::default();
     for term in split(text) {
@@ -48,8 +48,7 @@ pub(super) fn of_event(of: &str, text: &str) -> Result<TermValues, EventError> {
     Ok(values)
 }
 
-/// Parses the terms of a PMU's event: values for its formats, names of its events, and terms of any
-/// event.
+/// Parses a PMU's formats, names of its events, and terms of any event.
 pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
     let mut values = TermValues::default();
     let terms = split(text);
@@ -60,7 +59,6 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
         if let Some(event) = named_event(pmu, term) {
             for part in split(&event) {
                 if part.value == Some("?") {
-                    // The user must supply it, as another term.
                     if !terms
                         .iter()
                         .any(|t| t.name == part.name && t.value.is_some())
@@ -81,14 +79,12 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
     Ok(values)
 }
 
-/// Returns the terms that name an event of the PMU, in order.
 pub(super) fn named_events<'a>(pmu: &Pmu, text: &'a str) -> impl Iterator<Item = &'a str> {
     (split(text).into_iter())
         .filter(|term| named_event(pmu, term).is_some())
         .map(|term| term.value.unwrap_or(term.name))
 }
 
-/// Returns the terms of one of the PMU's named events, if the term is its name.
 fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
     match term.value {
         None if pmu.format(term.name).is_none() => pmu.event(term.name),
@@ -99,7 +95,7 @@ fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
 }
 
 impl TermValues {
-    /// Applies a term of any event. Returns false for other terms.
+    /// Returns false for other terms.
     fn apply_common(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match word_index(term.name) {
             Some(word) => {
@@ -110,7 +106,7 @@ impl TermValues {
         }
     }
 
-    /// Writes the value of a PMU's term into the config words. Bits are combined, as in perf.
+    /// Writes a term's value into the config words. Bits are combined, as in perf.
     fn apply_to_pmu(&mut self, pmu: &Pmu, term: &Term<'_>) -> Result<(), EventError> {
         if let Some(format) = pmu.format(term.name) {
             let encoded = format.encode(term.number()?).ok_or_else(|| {

@@ -78,12 +78,11 @@ mod tests {
 
     #[test]
     fn scattered_bits_are_filled_from_the_lowest() {
-        // AMD's event select.
         let event = PmuFormat::parse("config:0-7,32-35\n").unwrap();
         assert_eq!((event.word, event.width()), (0, 12));
         assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
         assert_eq!(event.encode(0x1000), None);
-        // The order in the text has no effect, as in perf.
+        // As in perf.
         assert_eq!(
             PmuFormat::parse("config:32-35,0-7"),
             PmuFormat::parse("config:0-7,32-35")

@@ -1,8 +1,8 @@
 //! PMUs (performance monitoring units) in sysfs.
 //!
 //! Each folder of `/sys/bus/event_source/devices` is a PMU. It contains its number (`type`), the
-//! terms of its events (`format/`), named events (`events/`), and the CPUs for opening them if
-//! these are restricted (`cpumask`, or `cpus` for one core type). The reference is
+//! terms of its events (`format/`), named events (`events/`), and restrictions of CPUs (`cpumask`,
+//! or `cpus` for one core type). The reference is
 //! `Documentation/ABI/testing/sysfs-bus-event_source-devices*`.
 //!
 //! Unreadable files yield `None`, or are skipped.
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Folder of the kernel's PMUs.
 pub const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
 
-/// Maximum size of a PMU's file in bytes. A sysfs file has at most one page.
+/// A sysfs file has at most one page.
 const MAX_FILE_LEN: u64 = 4096;
 
 /// A PMU. Each call reads its files.
@@ -38,7 +38,7 @@ pub struct Pmu {
 impl Pmu {
     /// Opens a PMU by name in `sources`, such as [`EVENT_SOURCES`]; `None` if it does not exist.
     pub fn open(sources: &Path, name: &str) -> Option<Pmu> {
-        // A user types the name, so it must not lead to another folder.
+        // A user types the name.
         if name.is_empty() || name.starts_with('.') || name.contains('/') {
             return None;
         }
@@ -147,13 +147,12 @@ impl Pmu {
     }
 }
 
-/// Returns false for files such as `energy-pkg.scale`, which describe another event.
+/// Returns false for files such as `energy-pkg.scale`.
 fn is_event_name(name: &str) -> bool {
     let about = [".scale", ".unit", ".per-pkg", ".snapshot"];
     !about.iter().any(|end| name.ends_with(end))
 }
 
-/// Reads a file, trimmed; `None` if it cannot be read.
 fn text(path: &Path) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
@@ -161,7 +160,7 @@ fn text(path: &Path) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Lists the names in a folder, sorted; none if it cannot be read.
+/// Returns sorted names; none if the folder cannot be read.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

@@ -5,17 +5,17 @@
 /// Counts stay unscaled; multiply them for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Bits of the factor, so that events can be compared.
+    /// As bits, so that events can be compared.
     factor: u64,
     unit: String,
 }
 
-/// Maximum displayed length of a unit in characters.
+/// In characters.
 const LONGEST_UNIT: usize = 16;
 
 impl Scale {
-    /// Parses the contents of the two files; `None` if neither has a value. A factor that is not a
-    /// positive number becomes 1.
+    /// Parses the two files; `None` if neither has a value. A factor that is not a positive number
+    /// becomes 1.
     pub(crate) fn parse(factor: Option<&str>, unit: Option<&str>) -> Option<Scale> {
         if factor.is_none() && unit.is_none() {
             return None;

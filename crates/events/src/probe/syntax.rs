@@ -6,7 +6,7 @@ use crate::event::{Event, EventDetail};
 use crate::pmu::Pmu;
 use crate::sources::Sources;
 
-/// Types of probes: prefix, PMU, and true for return probes.
+/// Prefix, PMU, and true for return probes.
 const KINDS: [(&str, &str, bool); 4] = [
     ("uprobe:", "uprobe", false),
     ("uretprobe:", "uprobe", true),
@@ -18,7 +18,6 @@ pub(crate) fn is_probe(text: &str) -> bool {
     KINDS.iter().any(|(start, ..)| text.starts_with(start))
 }
 
-/// Parses a probe without its modifiers.
 pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventError> {
     let wrong = |why| EventError::Syntax {
         event: text.to_owned(),

@@ -9,7 +9,7 @@ use places::Functions;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use std::fs;
 
-/// PMUs and tracepoints of a fictional machine, in a temporary folder.
+/// A fictional machine, in a temporary folder.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -212,7 +212,6 @@ fn terms_of_any_event_become_settings() {
         machine.list("cs/freq=100/")[0].rate(),
         Some(SamplingRate::Frequency(100))
     );
-    // The last one wins.
     assert_eq!(
         settings("cs/freq=100,period=0x10/").rate,
         Some(SamplingRate::Period(16))

@@ -54,7 +54,6 @@ fn a_breakpoint_watches_data_or_execution() {
     assert!(shown.contains("r, w, rw or x"), "{shown}");
 }
 
-/// Resolves four functions of one program.
 pub(super) struct Functions;
 
 impl Resolver for Functions {
