@@ -1,8 +1,7 @@
 //! The main loop of the agent, which connects all other modules.
 //!
 //! Threads: the drain and writer threads of the recording, which never block on the agent; this
-//! one, which ends windows; the analyst, at nice 19; one uploader for each destination; one for
-//! metrics.
+//! one; the analyst, at nice 19; one uploader for each destination; one for metrics.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -35,18 +34,16 @@ use crate::status::{DestinationStatus, Status};
 use crate::uploader::Uploader;
 use crate::watch::ProcessWatch;
 
-/// Time limit for sending the last window when the agent ends.
+/// Time for sending the last window.
 const LAST_TRY: Duration = Duration::from_secs(5);
 
-/// Maximum time between two watchdog notifications.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// Maximum number of windows queued for the analyst. Analysis takes far less time than a window.
+/// Windows queued for the analyst. Analysis takes far less time than a window.
 const WAITING: usize = 2;
 
 /// Returns the configured host name, or the kernel's.
 pub fn host_name(config: &Config) -> String {
-    // UTS namespace of this process (proc(5)).
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_owned();
     config.identity.host.clone().unwrap_or(name)
@@ -164,7 +161,6 @@ struct Agent {
 
 enum Work {
     Window(Box<EndedWindow>),
-    /// The agent uses too much memory.
     Forget(Relief),
 }
 
@@ -180,7 +176,7 @@ impl Agent {
         let mut live = None;
         let mut is_first = true;
         let mut meter = Meter::begin();
-        // The first window also reads running processes and their symbols. Its cost does not count.
+        // The first window also reads running processes and their symbols.
         let mut is_warming_up = true;
         let mut has_failed_before = false;
         loop {
@@ -219,7 +215,6 @@ impl Agent {
             let has_failed = live.as_ref().is_some_and(|live| !live.is_alive());
             let usage = meter.lap(elapsed, live.as_ref().map_or(0, MachineRecording::bytes));
             let step = self.judge(usage, &mut is_warming_up, &analyst);
-            // A new rate needs a new recording.
             let records = match is_over || has_failed || step.is_some() {
                 false => live.as_ref().map(MachineRecording::end_window),
                 true => live.take().map(|live| {
@@ -283,7 +278,6 @@ impl Agent {
         }
     }
 
-    /// Sends the waiting windows, and reports the end.
     fn finish(&self) {
         let until = Instant::now() + LAST_TRY;
         for uploader in &self.uploaders {
@@ -294,7 +288,7 @@ impl Agent {
         self.log.say("stopped");
     }
 
-    /// Compares the usage of a window with the budget, and logs a change of the rate.
+    /// Compares a window's usage with the budget, and logs a change of the rate.
     fn judge(
         &mut self,
         usage: Usage,
@@ -326,8 +320,8 @@ impl Agent {
         Some(step)
     }
 
-    /// Waits for the end of a window and notifies the watchdog meanwhile. Returns true if the agent
-    /// must stop.
+    /// Waits for the end of a window and notifies the watchdog. Returns true if the agent must
+    /// stop.
     fn wait(
         &self,
         stop: BorrowedFd<'_>,
@@ -354,7 +348,7 @@ impl Agent {
         }
     }
 
-    /// Sends a window to the analyst. The window is lost if the queue is full.
+    /// The window is lost if the analyst's queue is full.
     fn hand_on(&self, analyst: &SyncSender<Work>, ended: EndedWindow) {
         let start = ended.window.start;
         match analyst.try_send(Work::Window(Box::new(ended))) {
@@ -401,7 +395,7 @@ impl AnalystThread {
     fn start(self, windows: Receiver<Work>) -> std::io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name("analyst".to_owned());
         thread.spawn(move || {
-            // This thread only (sched(7)). Without it, analysis runs anyway.
+            // This thread only (sched(7)).
             rustix::process::setpriority_process(None, 19).ok();
             let mut analyst = Analyst::new(Arc::clone(&self.config), &self.host);
             let delay = send_delay(
@@ -506,7 +500,7 @@ impl AnalystThread {
         }
     }
 
-    /// Drops the oldest entry of the largest spool until the total is within the limit.
+    /// Drops the oldest entries of the largest spool until the total is within the limit.
     fn make_room(&self) {
         let most = self.config.spool.max_mib << 20;
         loop {
@@ -556,17 +550,15 @@ fn write_status(status: &Mutex<Status>, uploaders: &[Uploader], config: &Config,
     status.destinations = destinations;
     status.updated = unix_micros() / 1_000_000;
     status.spool_bytes = bytes_below(&config.spool.folder);
-    // The next window writes the status again.
     status.write(to).ok();
 }
 
-/// Locks the status, even if another thread panicked while it held the lock. Plain counters stay
-/// valid.
+/// Locks the status, even if poisoned: plain counters stay valid.
 fn lock_status(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
     status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until a descriptor is readable. Returns false after the timeout.
+/// Returns false after the timeout.
 fn is_readable(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     let timeout = rustix::event::Timespec {
@@ -576,7 +568,6 @@ fn is_readable(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Notifies systemd, if the service uses notifications.
 fn notify(states: &[NotifyState<'_>]) {
     sd_notify::notify(states).ok();
 }

@@ -124,7 +124,7 @@ impl Analyst {
             .unwrap_or(0)
             .saturating_mul(1_000);
         profile.wall_time = Some((begin, begin.saturating_add(length)));
-        // The record buffer is bounded: its oldest samples were dropped.
+        // The bounded record buffer dropped its oldest samples.
         let there: u64 = profile.events.iter().map(|event| event.samples).sum();
         let missing = records.seen.samples.saturating_sub(there);
         profile.quality.lost = profile.quality.lost.saturating_add(missing);
@@ -186,7 +186,7 @@ fn symbolizer(names: WantedNames, memory: u64) -> Symbolizer {
     Symbolizer::builder()
         .inlines(has_lines)
         .lines(has_lines)
-        // A function has the same name in all windows, independent of other functions.
+        // A function has the same name in all windows.
         .tells_apart(false)
         .locates(true)
         .releases_files(true)
@@ -195,7 +195,6 @@ fn symbolizer(names: WantedNames, memory: u64) -> Symbolizer {
         .build()
 }
 
-/// Cache of build-ids of programs, for one window.
 struct BuildIds {
     known: FxHashMap<String, Option<BuildId>>,
 }

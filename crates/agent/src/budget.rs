@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Number of consecutive windows over the budget before the rate is halved.
+/// Consecutive windows over the budget before the rate is halved.
 const BAD: u32 = 2;
 
-/// Number of consecutive windows within the budget before the rate goes up a step.
+/// Consecutive windows within the budget before the rate goes up a step.
 const GOOD: u32 = 10;
 
 /// CPU time and memory that the agent used in a window.
@@ -81,8 +81,8 @@ impl Budget {
     /// Updates the rate after a window. Two consecutive windows over the budget halve it, down to
     /// 1. Ten within the budget raise it a step, up to the wanted rate.
     ///
-    /// Memory use counts only if the window's records exceed an eighth of the memory limit, which
-    /// is half of their own limit. Otherwise a lower rate would not save memory.
+    /// Memory use counts only if the window's records exceed an eighth of the memory limit, half of
+    /// their own limit. Otherwise a lower rate would not save memory.
     pub fn judge(&mut self, usage: Usage) -> Option<BudgetStep> {
         let is_large = usage.memory > self.memory && usage.records > self.memory / 8;
         if usage.cpu_percent > self.cpu_percent || is_large {
@@ -137,8 +137,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Returns the resident memory of this process in bytes, or 0 if /proc cannot be read.
-/// Result of one check.
+/// Returns the resident memory in bytes, or 0 without /proc.
 fn resident() -> u64 {
     let pages = || {
         let text = fs::read_to_string("/proc/self/statm").ok()?;

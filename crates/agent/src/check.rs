@@ -27,7 +27,7 @@ pub struct CheckFinding {
 pub type Workloads = BTreeMap<Identity, usize>;
 
 /// Checks permissions, the spool and the destinations. Opens events and closes them again. Sends no
-/// data: checks the permissions of folders, and whether servers respond.
+/// data.
 pub fn check(config: &Config) -> Vec<CheckFinding> {
     let mut findings = vec![CheckFinding {
         what: "host".to_owned(),
@@ -78,8 +78,8 @@ fn check_spool(config: &Config) -> Result<String, String> {
     Ok(format!("writable; {free:.0} % of the disk is free"))
 }
 
-/// Returns the workloads of the running processes, with the names that samples get. Versions that
-/// are build-ids are left out.
+/// Returns the workloads of the running processes, with the names that samples get, without
+/// build-ids.
 pub fn workloads(config: &Config) -> Workloads {
     let proc = Procfs::default();
     let mut reader = ProcessFacts::new(config.identity.service_from_env);

@@ -1,8 +1,4 @@
 //! Destinations: folder, S3 bucket, profile servers.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `s3` | [`Bucket`](s3::Bucket): uploads whole objects to a bucket |
 
 pub mod s3;
 
@@ -67,20 +63,20 @@ impl WindowDestination {
         }
     }
 
-    /// Returns true if the destination would count a file twice after a duplicate upload. Tables
-    /// are named by their content, so a duplicate replaces itself.
+    /// Returns true if the destination would count a duplicate upload. Tables are named by their
+    /// content, so a duplicate replaces itself.
     pub fn sends_once(&self) -> bool {
         matches!(self, WindowDestination::Server(_))
     }
 
-    /// Returns the maximum age of profiles that the server accepts. If there is one, the newest
-    /// window goes first.
+    /// Returns the maximum age of profiles that the server accepts. The newest window then goes
+    /// first.
     pub fn oldest(&self) -> Option<Duration> {
         let client = self.client()?;
         client.target().oldest().map(Duration::from_secs)
     }
 
-    /// Sends a file. Blocks for the timeout of the destination at most; a folder has no timeout.
+    /// Sends a file. Blocks for the destination's timeout at most; a folder has none.
     pub fn send(&self, item: &WindowFile) -> SendOutcome {
         match self {
             WindowDestination::Folder(path) => {

@@ -60,7 +60,6 @@ pub enum AgentError {
     },
 }
 
-/// Returns a closure that adds an action and a path to an I/O error.
 pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> AgentError {
     let path = path.to_owned();
     move |source| AgentError::File {

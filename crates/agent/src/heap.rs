@@ -1,12 +1,11 @@
 //! Returns freed memory to the system.
 //!
-//! The memory for the analysis of a window is free when the analysis ends, but glibc keeps it by
-//! default. Each thread has its own arena. glibc trims an arena's end only above a threshold, which
-//! grows with the largest buffer ever freed (mallopt(3)). An agent with 13 MiB in use kept 195 MiB
-//! more.
+//! glibc keeps free memory by default. Each thread has its own arena. glibc trims an arena's end
+//! only above a threshold, which grows with the largest buffer ever freed (mallopt(3)). An agent
+//! with 13 MiB in use kept 195 MiB more.
 
-/// Configures glibc's allocator to return memory. Must be called before other threads start. Does
-/// nothing with other C libraries.
+/// Configures glibc to return memory, before other threads start. Does nothing with other C
+/// libraries.
 pub(crate) fn configure() {
     #[cfg(target_env = "gnu")]
     {

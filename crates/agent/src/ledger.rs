@@ -1,8 +1,7 @@
 //! [`LossLedger`]: count of lost windows, which survives crashes.
 //!
 //! Counters only grow, so that writing one twice changes nothing. `owed` is the number of lost
-//! windows to report. The name of each stored window has the value of `owed` up to which it
-//! reports.
+//! windows to report. A stored window's name has the value up to which it reports.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -18,7 +17,7 @@ const FILE: &str = "ledger.json";
 pub struct Entries {
     /// Total number of lost windows.
     pub lost: u64,
-    /// Number of losses to report. It counts a loss again if the window that reported it was lost.
+    /// Number of losses to report, again if the window that reported one was lost.
     pub owed: u64,
     /// Number of losses that stored windows report.
     pub told: u64,
@@ -35,8 +34,8 @@ pub struct LossLedger {
 }
 
 impl LossLedger {
-    /// Reads the ledger in a folder. A damaged ledger is replaced by an empty one: writes are
-    /// atomic, so another program damaged it.
+    /// Reads the ledger in a folder. Replaces a damaged ledger: writes are atomic, so another
+    /// program damaged it.
     pub fn open(folder: &Folder) -> LossLedger {
         let read = || -> Option<Entries> {
             let mut text = String::new();
@@ -71,9 +70,6 @@ impl LossLedger {
 }
 
 /// Writes a file of mode 0600 atomically.
-///
-/// # Errors
-/// The file cannot be created, written or renamed.
 pub(crate) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = folder.create_temporary(TEMPORARY)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_data());
@@ -84,7 +80,7 @@ pub(crate) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> io::Resu
     named
 }
 
-/// Name prefix of incomplete files and folders.
+/// For incomplete files and folders.
 pub(crate) const TEMPORARY: &str = ".new-";
 
 #[cfg(test)]

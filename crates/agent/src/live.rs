@@ -17,33 +17,31 @@ use rprof_sampler::{Degradation, Session, SessionBuilder};
 
 use crate::watch::{ProcessWatch, Seen, WatchWriter};
 
-/// Sampled event: CPU time, which every machine has.
+/// Every machine has CPU time.
 const EVENT: &str = "cpu-clock";
 
-/// Upper limit for the records of a window, in bytes. They may also take at most a quarter of the
-/// memory budget.
+/// Maximum bytes of a window's records, also at most a quarter of the memory budget.
 const MAX_RECORDS: usize = 64 << 20;
 
-/// Upper limit for unwinding tables, in bytes. They may take another quarter of the budget.
+/// Maximum bytes of unwinding tables, also at most another quarter.
 const MAX_TABLES: usize = 64 << 20;
 
-/// Maximum sleep of the drain threads and of the writer. At such low rates their buffers stay
-/// nearly empty, and a wake-up costs more than the work.
+/// Maximum sleep of the drain threads and of the writer. At such low rates, a wake-up costs more
+/// than the work.
 const IDLE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Additional sample buffer in bytes, for a machine so busy that the agent gets no CPU.
+/// In bytes, for a machine so busy that the agent gets no CPU.
 const RESERVE: usize = 32 << 20;
 
-/// Size of user stack dumps in bytes, as in `rprof record`.
+/// In bytes, as in `rprof record`.
 const USER_STACK: u32 = 60 << 10;
 
-/// Maximum size of a sample record in bytes, with a full stack dump.
+/// In bytes, with a full stack dump.
 const RECORD: usize = 64 << 10;
 
-/// Returns the size of a ring buffer in bytes: enough for half a second of maximum-size samples.
-/// The ring buffers of `rprof record` are larger, and would use the whole memory budget on a
-/// machine with many CPUs.
+/// Returns the size of a ring buffer in bytes: half a second of maximum-size samples. The ring
+/// buffers of `rprof record` would use the whole memory budget on many CPUs.
 fn ring_bytes(rate: u32) -> usize {
     let half_a_second = rate as usize * RECORD / 2;
     half_a_second.next_power_of_two().clamp(1 << 20, 8 << 20)

@@ -10,7 +10,7 @@ use crate::error::AgentError;
 use crate::metrics::listener::Listener;
 use crate::status::{DestinationStatus, Status};
 
-/// Media type of the text format (Prometheus, "Exposition formats").
+/// See Prometheus, "Exposition formats".
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Starts a thread that serves `GET /metrics` with the current status.
@@ -32,7 +32,7 @@ pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Resul
     (thread.spawn(move || listener.run()).map(drop)).map_err(AgentError::System)
 }
 
-/// Value with its name (without `rprof_agent_`), kind and description.
+/// Name (without `rprof_agent_`), kind and description.
 struct Metric<T> {
     name: &'static str,
     kind: &'static str,

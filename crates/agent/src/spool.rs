@@ -19,10 +19,8 @@ use rprof_output::Folder;
 
 use crate::ledger::{LossLedger, TEMPORARY};
 
-/// Name suffix of a file during an upload to a server that would count a duplicate.
 const SENDING: &str = ".sending";
 
-/// Name suffix of a file with the reason for a rejection.
 const WHY: &str = ".why";
 
 /// File of a window. The parts of its name are separated by `/`.
@@ -40,7 +38,7 @@ pub struct Spool {
     path: PathBuf,
     folder: Folder,
     ledger: LossLedger,
-    /// True if the destination would count a duplicate upload.
+    /// The destination would count a duplicate upload.
     sends_once: bool,
 }
 
@@ -49,9 +47,9 @@ pub struct Spool {
 pub struct Queued {
     /// Start, in microseconds since 1970.
     pub start: i64,
-    /// Total number of losses reported by this window and the earlier ones.
+    /// By this window and the earlier ones.
     told: u64,
-    /// Number of losses reported by this window.
+    /// By this window.
     new: u64,
 }
 
@@ -72,7 +70,7 @@ impl Queued {
 
 impl Spool {
     /// Opens a spool, and recovers from a crash. Removes incomplete windows. Counts the unfinished
-    /// window as lost, and also files whose upload may have succeeded.
+    /// window as lost, and files whose upload may have succeeded.
     ///
     /// # Errors
     /// The folders cannot be created, read or written.
@@ -163,7 +161,7 @@ impl Spool {
             entries.owed += 1;
             entries.open.retain(|open| *open != start);
         };
-        // On a full disk the window stays open, and counts as lost after a restart.
+        // On a full disk the window counts as lost after a restart.
         self.ledger.change(&self.folder, lose).ok();
     }
 
@@ -349,8 +347,8 @@ impl Spool {
         bytes_below(&self.path)
     }
 
-    /// Drops the oldest file in quarantine, or else the oldest window. A dropped window counts as
-    /// lost, and so do the losses that it would have reported. Returns false if the spool is empty.
+    /// Drops the oldest file in quarantine, or else the oldest window. The window and the losses
+    /// that it would have reported count as lost. Returns false if the spool is empty.
     ///
     /// # Errors
     /// The file or window cannot be removed, or the ledger cannot be written.
@@ -379,8 +377,8 @@ impl Spool {
         Ok(true)
     }
 
-    /// Returns the number of loss reports that a dropped window takes with it: 0 once its `hosts`
-    /// row is uploaded.
+    /// Returns the loss reports that a dropped window takes with it: 0 once its `hosts` row is
+    /// uploaded.
     fn telling(&self, window: &Queued) -> io::Result<u64> {
         let names = self.names(window)?;
         let mut names = names.iter().map(|name| name.to_string_lossy());
@@ -398,7 +396,6 @@ impl Spool {
     }
 }
 
-/// Returns the total size of all files below a folder.
 pub(crate) fn bytes_below(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
@@ -409,7 +406,6 @@ pub(crate) fn bytes_below(path: &Path) -> u64 {
     bytes.sum()
 }
 
-/// Returns the percentage of a disk that unprivileged users can still use.
 pub(crate) fn free_percent(path: &Path) -> Option<f64> {
     let stat = rustix::fs::statvfs(path).ok()?;
     Some(100.0 * stat.f_bavail as f64 / stat.f_blocks.max(1) as f64)

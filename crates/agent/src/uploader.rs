@@ -12,13 +12,12 @@ use crate::schedule::unix_micros;
 pub use crate::sent::Sent;
 use crate::spool::{Queued, Spool};
 
-/// Base delay before the second attempt. Each failure doubles it.
+/// Each failure doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Maximum delay between attempts, unless the server asks for more.
+/// Unless the server asks for more.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Maximum delay that a server may ask for.
 const MAX_ASKED: Duration = Duration::from_secs(3600);
 
 /// Thread that sends files from a spool to its destination. Clones share one state.
@@ -35,10 +34,9 @@ struct Shared {
 
 struct State {
     spool: Spool,
-    /// Earliest time of the next upload.
     not_before: Instant,
     tries: u32,
-    /// True if the newest window is to be sent once, followed by the end of the thread.
+    /// The newest window is sent once, then the thread ends.
     is_ending: bool,
     has_ended: bool,
     sent: Sent,
@@ -132,8 +130,7 @@ impl Uploader {
 }
 
 impl Shared {
-    /// Locks the state, even if another thread panicked while it held the lock. The spool itself is
-    /// on disk.
+    /// Locks the state, even if poisoned: the spool is on disk.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,8 +168,8 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// Returns the next window to send: the oldest, or the newest at the end and for servers that
-    /// reject old profiles.
+    /// Returns the oldest window, or the newest at the end and for servers that reject old
+    /// profiles.
     fn next_window(&self, state: &State) -> Option<Queued> {
         let windows = state.spool.windows().unwrap_or_default();
         match state.is_ending || self.destination.oldest().is_some() {
@@ -181,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// Sends the next file of a window. Returns whether another may be sent immediately.
+    /// Returns whether another file may be sent immediately.
     fn send_next<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -218,7 +215,6 @@ impl Shared {
                     self.log
                         .say(&format!("{}: accepts windows again", self.name));
                 }
-                // The window may be dropped during the upload.
                 done.is_ok() || state.spool.windows().is_ok()
             }
             SendOutcome::Later { why, after } => {
@@ -256,9 +252,9 @@ impl Shared {
     }
 }
 
-/// Returns the delay before the next attempt. The limit is 1 s, doubled by each failure up to 5
-/// minutes. The delay is random between zero and this limit ("full jitter"), so that hosts of a
-/// fleet do not retry together. A delay requested by the server applies in full.
+/// Returns the delay before the next attempt: random between zero and 1 s, doubled by each failure
+/// up to 5 minutes ("full jitter"), so that hosts do not retry together. A server's delay applies
+/// in full.
 fn wait(tries: u32, after: Option<Duration>) -> Duration {
     if let Some(after) = after {
         return after.min(MAX_ASKED);
@@ -285,8 +281,7 @@ mod tests {
             let waits: Vec<Duration> = (0..200).map(|_| wait(tries, None)).collect();
             let most = Duration::from_secs(most);
             assert!(waits.iter().all(|wait| *wait < most), "{tries}");
-            // Of 200 even numbers some are below a tenth, and some above nine tenths, each with an
-            // error probability of 7e-10.
+            // Each has an error probability of 7e-10.
             assert!(waits.iter().any(|wait| *wait < most / 10), "{tries}");
             assert!(waits.iter().any(|wait| *wait > most * 9 / 10), "{tries}");
         }

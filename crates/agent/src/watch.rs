@@ -9,15 +9,15 @@ use rustc_hash::FxHashMap;
 
 use crate::identity::{CgroupFacts, Facts, ProcessFacts};
 
-/// Maximum number of processes. Samples of further ones have no service.
+/// Samples of further processes have no service.
 const LIMIT: usize = 1 << 17;
 
 const MAX_GROUPS: usize = 1 << 16;
 
 /// Table of the sampled processes and their facts. Clones share one state.
 ///
-/// /proc is read at a program's first sample. If the process has ended, its facts are the cgroup in
-/// the sample and the program that it mapped first.
+/// /proc is read at a program's first sample. After its end, its facts are the cgroup in the sample
+/// and the program that it mapped first.
 #[derive(Clone, Debug)]
 pub struct ProcessWatch(Arc<Mutex<SampledProcesses>>);
 
@@ -26,7 +26,6 @@ struct SampledProcesses {
     reader: ProcessFacts,
     processes: FxHashMap<i32, Process>,
     groups: FxHashMap<u64, CgroupFacts>,
-    /// Samples since the end of the last window.
     samples: u64,
 }
 
@@ -35,9 +34,8 @@ struct Process {
     parent: i32,
     /// First executable mapping since the last exec.
     exe: Option<Box<str>>,
-    /// True between an exec and the first mapping.
     awaits_exe: bool,
-    /// Facts, present from the first sample on.
+    /// From the first sample on.
     facts: Option<Arc<Facts>>,
     has_ended: bool,
 }
@@ -66,7 +64,6 @@ impl ProcessWatch {
     pub fn writer(&self, events: &[EventDescription]) -> WatchWriter {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
-        // A new recording reports all running processes.
         self.lock().processes.clear();
         WatchWriter {
             watch: self.clone(),
@@ -147,7 +144,7 @@ impl SampledProcesses {
             return;
         }
         let mut facts = self.reader.read(pid).unwrap_or_default();
-        // Also valid for ended processes, and for processes with another cgroup root.
+        // Also valid for ended processes.
         let of_sample = group.and_then(|id| self.groups.get(&id));
         if let Some(group) = of_sample.filter(|group| !group.is_empty()) {
             facts.cgroup = group.clone();
@@ -165,7 +162,6 @@ impl SampledProcesses {
             && rustix::process::Pid::from_raw(pid)
                 .is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
         {
-            // A child is usually in its parent's cgroup.
             facts.cgroup = of_parent.cgroup.clone();
         }
         if let Some(process) = self.process(pid) {

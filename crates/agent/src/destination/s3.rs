@@ -1,7 +1,6 @@
 //! [`Bucket`]: uploads whole objects to S3, or to a compatible store.
 //!
-//! `rusty-s3` signs requests (Signature Version 4), and `ureq` sends them. An upload is atomic. A
-//! duplicate upload has the same name and content.
+//! An upload is atomic. A duplicate upload has the same name and content.
 
 use std::fmt;
 use std::fs;
@@ -18,10 +17,9 @@ use ureq::http::header::RETRY_AFTER;
 use super::SendOutcome;
 use crate::config::To;
 
-/// Validity of a request signature.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 
-/// Maximum number of bytes read from a response.
+/// In bytes.
 const MAX_ANSWER: u64 = 16 << 10;
 
 /// Bucket, with its credentials and HTTP client.
@@ -73,7 +71,7 @@ impl Bucket {
             _ => return Err(format!("endpoint = {endpoint:?}: give an https:// address")),
         }
         let style = match to.endpoint {
-            // Most stores other than AWS do not support one host name per bucket.
+            // Most other stores than AWS do not support one host name per bucket.
             Some(_) => UrlStyle::Path,
             None => UrlStyle::VirtualHost,
         };
@@ -154,7 +152,7 @@ fn without_address(error: &ureq::Error) -> String {
     }
 }
 
-/// Maps a response to an outcome (Amazon S3 API, "Error responses").
+/// See Amazon S3 API, "Error responses".
 fn outcome(status: u16, after: Option<Duration>, body: &str) -> SendOutcome {
     let tag = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
@@ -169,14 +167,14 @@ fn outcome(status: u16, after: Option<Duration>, body: &str) -> SendOutcome {
     match status {
         200..300 => SendOutcome::Sent,
         408 | 429 | 500.. => SendOutcome::Later { why, after },
-        // A wrong clock will be corrected at some time.
+        // A wrong clock will be corrected.
         403 if body.contains("RequestTimeTooSkewed") => SendOutcome::Later { why, after },
         _ => SendOutcome::Refused(why),
     }
 }
 
-/// Reads a credentials file in AWS format: `aws_access_key_id = …`, `aws_secret_access_key = …`,
-/// optionally `aws_session_token = …`.
+/// Reads AWS's format: `aws_access_key_id = …`, `aws_secret_access_key = …`, optionally
+/// `aws_session_token = …`.
 fn read_credentials(path: &Path) -> Result<Credentials, String> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;

@@ -1,6 +1,6 @@
 //! [`CgroupFacts`]: container, pod and unit of a cgroup, from its path.
 
-/// Prefixes of container ids in scope names (systemd driver).
+/// Of the systemd driver.
 const RUNTIMES: [&str; 7] = [
     "docker-",
     "cri-containerd-",
@@ -25,8 +25,7 @@ pub struct CgroupFacts {
 
 impl CgroupFacts {
     /// Parses a path, `/a/b`, from the outermost part inward. Only names that root or a container
-    /// runtime chose are trusted. A cgroup may be delegated, and its owner can choose any names for
-    /// its children. Therefore
+    /// runtime chose are trusted: a delegated cgroup's owner names its children. Therefore
     ///
     /// - everything in a user's slice is `user@UID.service`, regardless of inner units and
     ///   containers;
@@ -63,7 +62,7 @@ impl CgroupFacts {
     }
 
     /// Parses `/proc/PID/cgroup` (cgroups(7)). Returns the facts and path of the hierarchy with the
-    /// most facts, preferring version 2.
+    /// most facts, preferably version 2.
     pub fn of_file(text: &str) -> (CgroupFacts, String) {
         let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
         let mut paths: Vec<&str> = paths.collect();
@@ -84,7 +83,7 @@ impl CgroupFacts {
         (best.0, best.1.to_owned())
     }
 
-    /// Returns true if the cgroup is in a user's slice. That user also controls program names and
+    /// Returns true if the cgroup is in a user's slice. That user also controls names and
     /// environments.
     pub fn is_of_user(&self) -> bool {
         let unit = self.unit.as_deref();
@@ -97,8 +96,7 @@ impl CgroupFacts {
     }
 }
 
-/// Parses a container id from a part such as `docker-ID.scope`, `ID`, or containerd's
-/// `SLICE:cri-containerd:ID`.
+/// Parses a part such as `docker-ID.scope`, `ID`, or containerd's `SLICE:cri-containerd:ID`.
 fn container_id(part: &str) -> Option<String> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let name = name.rsplit(':').next().unwrap_or(name);
@@ -117,8 +115,8 @@ fn container_id(part: &str) -> Option<String> {
     is_id.then(|| name.to_owned())
 }
 
-/// Parses a pod uid from a part such as `pod1234…` or `kubepods-burstable-pod1234_….slice`. It is a
-/// UUID, or 32 digits for static pods.
+/// Parses a part such as `pod1234…` or `kubepods-burstable-pod1234_….slice`: a UUID, or 32 digits
+/// for static pods.
 fn pod_uid(part: &str) -> Option<String> {
     let part = part.split(':').next().unwrap_or(part);
     let name = part.strip_suffix(".slice").unwrap_or(part);
@@ -134,8 +132,7 @@ fn pod_uid(part: &str) -> Option<String> {
     is_uid.then_some(uid)
 }
 
-/// Parses the uid from `user-1000.slice` or `user@1000.service` (systemd.special(7),
-/// user@.service(5)).
+/// Parses `user-1000.slice` or `user@1000.service` (systemd.special(7), user@.service(5)).
 fn user(part: &str) -> Option<&str> {
     let slice = || part.strip_prefix("user-")?.strip_suffix(".slice");
     let manager = || part.strip_prefix("user@")?.strip_suffix(".service");
@@ -155,7 +152,7 @@ mod tests {
         (facts.container_id, facts.pod, facts.unit)
     }
 
-    /// Paths from the runtimes' documentation, and kubernetes/kubernetes
+    /// See the runtimes' documentation, and kubernetes/kubernetes
     /// `pkg/kubelet/cm/cgroup_manager_linux.go`.
     #[test]
     fn runtimes_are_known_by_their_paths() {

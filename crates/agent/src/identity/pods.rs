@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-/// Maximum number of cached pods. A node runs some hundreds at most.
+/// A node runs some hundreds of pods.
 const LIMIT: usize = 10_000;
 
 /// Namespace and name of a pod.
@@ -17,13 +17,12 @@ pub struct PodName {
     pub name: String,
 }
 
-/// Cache of pod names by uid. A kubelet creates a folder `NAMESPACE_NAME_UID` for each pod of its
-/// node, so this needs no access to its API.
+/// Cache of pod names by uid. A kubelet creates a folder `NAMESPACE_NAME_UID` for each pod, so its
+/// API is not needed.
 #[derive(Debug)]
 pub struct Pods {
     folder: PathBuf,
     known: FxHashMap<String, PodName>,
-    /// True if the folder was read since the last [`refresh`](Pods::refresh).
     is_fresh: bool,
 }
 
@@ -37,8 +36,7 @@ impl Pods {
         }
     }
 
-    /// Allows one scan for unknown pods. Call once a window, so that unknown pods do not cause a
-    /// scan for each sample.
+    /// Allows one scan for unknown pods. Call once a window.
     pub fn refresh(&mut self) {
         self.is_fresh = false;
     }

@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 use super::CgroupFacts;
 
-/// Maximum number of bytes read from an environment or a file in /proc.
+/// Maximum bytes read from a file in /proc.
 const MAX_BYTES: u64 = 128 << 10;
 
-/// Maximum number of cgroups listed to find the root of a namespace.
+/// Maximum number of cgroups listed for the root of a namespace.
 const MAX_GROUPS: usize = 20_000;
 
-/// Facts that identify a process. The command line is never read, and the environment only if
-/// configured, because both hold secrets.
+/// Facts that identify a process. Command lines are never read, and environments only if
+/// configured: both hold secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Path of the program in the process's mount namespace. `None` for kernel threads, and for
@@ -36,7 +36,7 @@ pub struct Facts {
 pub struct ProcessFacts {
     root: PathBuf,
     reads_env: bool,
-    /// Cgroup paths by inode. Filled when a process has its own cgroup namespace.
+    /// By inode. Filled when a process has its own cgroup namespace.
     groups: FxHashMap<u64, String>,
     is_fresh: bool,
 }
@@ -73,7 +73,7 @@ impl ProcessFacts {
             cgroup = self.group_of_namespace(&folder).unwrap_or(cgroup);
         }
         let link = fs::read_link(folder.join("exe"));
-        // The exe link of a kernel thread exists, but has no target.
+        // A kernel thread's exe link has no target.
         let is_kernel = matches!(&link, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
             && folder.exists();
         let exe = link.ok().map(|path| {
@@ -94,7 +94,7 @@ impl ProcessFacts {
         })
     }
 
-    /// Finds the cgroup that a process sees as its root, by the inode of its cgroup mount point.
+    /// Finds the cgroup that a process sees as its root, by the inode of its mount point.
     fn group_of_namespace(&mut self, folder: &Path) -> Option<CgroupFacts> {
         let inode = fs::metadata(folder.join("root/sys/fs/cgroup")).ok()?.ino();
         if !self.groups.contains_key(&inode) && !std::mem::replace(&mut self.is_fresh, true) {
@@ -119,8 +119,7 @@ fn read_text(path: &Path) -> Option<String> {
     read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns service and version from an environment: OpenTelemetry's variables first, then
-/// Datadog's. Ignores all others.
+/// Prefers OpenTelemetry's variables to Datadog's. Ignores all others.
 fn from_env(environment: &[u8]) -> (Option<String>, Option<String>) {
     let find = |name: &str| {
         let entries = environment.split(|byte| *byte == 0);
@@ -192,7 +191,6 @@ mod tests {
         assert_eq!(from_env(b"\xff=\0OTEL_SERVICE_NAME="), (None, None));
     }
 
-    /// The root of a cgroup namespace has the inode of the real cgroup.
     #[test]
     fn a_namespace_is_found_by_the_inode_of_its_root() {
         let folder = tempfile::tempdir().unwrap();

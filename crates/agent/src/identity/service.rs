@@ -9,7 +9,7 @@ use super::{Facts, PodName};
 
 const KERNEL: &str = "kernel";
 
-/// Rule that names a service. Patterns are globs with `*` and `?`. All given patterns must match.
+/// Rule that names a service. Patterns are globs with `*` and `?`. All must match.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
@@ -70,10 +70,10 @@ impl Rule {
     }
 }
 
-/// Maps a process to its workload. The service name comes from the first available of: a matching
-/// rule, the environment (if it may be read), the unit, the program, the process name. The version
-/// comes from the rule, the environment, or `build_id`. Environments of processes in a user's
-/// sessions or units are ignored, because the user could choose any name.
+/// Maps a process to its workload. The service name comes from a matching rule, the environment (if
+/// it may be read), the unit, the program, or the process name, in this order. The version comes
+/// from the rule, the environment, or `build_id`. Environments in a user's sessions or units are
+/// ignored: the user could choose any name.
 pub fn identity_of(
     rules: &[Rule],
     facts: &Facts,
@@ -87,7 +87,7 @@ pub fn identity_of(
         false => (facts.from_env.0.as_deref(), facts.from_env.1.as_deref()),
     };
     let unit = facts.cgroup.unit.as_deref();
-    // A memfd program has an arbitrary name, which may change each time.
+    // A memfd program has an arbitrary name.
     let exe = facts
         .exe
         .as_deref()

@@ -1,13 +1,13 @@
 //! [`Listener`]: serves a page over HTTP/1 to a few clients at once, on one thread.
 //!
-//! Every local user and every container in the host's network can connect to a loopback address. A
-//! client therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
+//! Every local user, and every container in the host's network, can connect to a loopback address.
+//! A client therefore costs at most [`MAX_HEAD`] bytes and one descriptor for [`PATIENCE`]:
 //!
-//! - `httparse` parses the head of a request. No body is read, whatever its announced length.
+//! - `httparse` parses the head of a request. No body is read.
 //! - Each connection gets one answer and is closed.
 //! - At most [`MAX_CONNECTIONS`] are open. A further one replaces the oldest, so that idle
 //!   connections do not lock out a client that sends its request at once.
-//! - The listener survives a lack of descriptors or memory: it pauses and tries again.
+//! - Without descriptors or memory, the listener pauses and tries again.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,33 +16,27 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Maximum size of the head of a request, in bytes.
+/// In bytes.
 const MAX_HEAD: usize = 8 << 10;
-/// Maximum number of header lines of a request.
 const MAX_HEADERS: usize = 64;
-/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after a system error, such as a lack of descriptors.
+/// After a system error, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Server of one page. `P` returns the page at a path: its media type and text.
+/// Server of one page. `P` returns the media type and text at a path.
 pub(super) struct Listener<P> {
     socket: TcpListener,
     page: P,
     patience: Duration,
     /// The oldest first.
     connections: Vec<Connection>,
-    /// Time until which no connection is accepted.
     paused_until: Option<Instant>,
 }
 
 impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
     /// Binds an address.
-    ///
-    /// # Errors
-    /// Returns the errors of bind(2) and listen(2).
     pub(super) fn bind(address: SocketAddr, page: P) -> io::Result<Listener<P>> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -108,7 +102,6 @@ impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
                     self.connections.push(open);
                 }
             }
-            // The client has gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if is_not_now(&error) => {}
             // EMFILE, ENFILE, ENOBUFS, ENOMEM: the client stays in the queue, so poll(2) would
@@ -125,9 +118,8 @@ struct Connection {
 }
 
 enum State {
-    /// Bytes of the request so far.
     Head(Vec<u8>),
-    /// The response, and the number of bytes sent.
+    /// And the number of bytes sent.
     Answer(Vec<u8>, usize),
 }
 
@@ -139,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// Reads and writes without waiting. Returns false if the connection is to be closed.
+    /// Returns false if the connection is to be closed.
     fn advance(&mut self, page: impl Fn(&str) -> Option<(&'static str, String)>) -> bool {
         if let State::Head(head) = &mut self.state {
             let room = MAX_HEAD - head.len();
@@ -167,7 +159,7 @@ impl Connection {
     }
 }
 
-/// Returns the answer to a request, or nothing if its head is incomplete and may be continued.
+/// Returns the answer to a request; `None` if its head is incomplete.
 fn answer(head: &[u8], page: impl Fn(&str) -> Option<(&'static str, String)>) -> Option<Vec<u8>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -216,7 +208,6 @@ mod tests {
 
     use super::*;
 
-    /// Serves a page of a size on a free port.
     fn serve(size: usize, patience: Duration) -> SocketAddr {
         let page = move |path: &str| (path == "/metrics").then(|| ("text/plain", "x".repeat(size)));
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -237,7 +228,6 @@ mod tests {
         stream
     }
 
-    /// Returns the answer to a request, as far as it came before the connection ended.
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut answer = Vec::new();
         match open(address, request).read_to_end(&mut answer) {
@@ -363,7 +353,6 @@ mod tests {
 
     #[test]
     fn without_descriptors_the_listener_waits_and_goes_on() {
-        // The limit is that of a process.
         let name = "without_descriptors_the_listener_waits_and_goes_on";
         if !rprof_testing::in_environment(module_path!(), name, &[]) {
             return;
@@ -377,7 +366,6 @@ mod tests {
         setrlimit(Resource::Nofile, limit).unwrap();
         let open = || File::open("/dev/null");
         let mut files: Vec<File> = iter::from_fn(|| open().ok()).collect();
-        // The client gets the last descriptor.
         drop(files.pop());
         let mut client = TcpStream::connect(address).unwrap();
         assert!(open().is_err());

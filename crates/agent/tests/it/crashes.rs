@@ -28,10 +28,9 @@ fn a_kill_in_a_window_loses_that_one_and_tells_of_it_once() {
     );
     let lost = agent.status().expect("a status")["destinations"][0]["lost_windows"].as_u64();
     assert_eq!(rows[0][0], rows[0][1], "no window is there twice: {rows:?}");
-    // Each kill hit a window being recorded; another may have been queued for the analyst.
+    // Each kill hit a window being recorded; another may have been queued.
     assert_eq!(rows[0][2].as_u64(), lost);
     assert!((3..=6).contains(&lost.expect("a number")), "{lost:?}");
-    // Readable files with equal sums: no window is partial.
     let sums = agent.query(
         "data",
         "SELECT (SELECT sum(samples) FROM {samples})::BIGINT, (SELECT sum(samples) FROM {hosts})::BIGINT",

@@ -46,7 +46,6 @@ fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
         .is_clean();
     let requests = server.requests();
     let names = names(&requests);
-    // Retried until accepted or rejected.
     assert!(names[..5].iter().all(|name| *name == names[0]), "{names:?}");
     assert!(!names[5..].contains(&names[0]), "{names:?}");
     let waited = requests[1].at.duration_since(requests[0].at);
@@ -92,7 +91,6 @@ fn recording_goes_on_while_a_server_hangs_and_ends_in_time() {
     let to = &status["destinations"][0];
     assert!(to["queued_windows"].as_u64() >= Some(4), "{to}");
     assert_eq!(to["lost_windows"], 0, "{to}");
-    // The next agent sends the spooled windows in time order.
     server.then(None);
     let before = server.requests().len();
     let running = agent.start();
@@ -104,7 +102,6 @@ fn recording_goes_on_while_a_server_hangs_and_ends_in_time() {
             queued <= Some(1) && s["windows"] != 0
         })
     });
-    // At the end the newest window goes first.
     let names = names(&server.requests()[before..]);
     running.signal(Signal::TERM);
     running.end().exits(0);

@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::agent::program;
 use crate::support::{Here, PERF_REPORT, c, needs, oracles, perf_self_samples};
 
-/// Returns the rows of a query from the documentation, run by DuckDB.
 fn by_duckdb(here: &Here, query: &str) -> Vec<Vec<Value>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let python = oracles().expect("it was asked for").join("python");

@@ -37,7 +37,6 @@ fn rows_are_of_services_and_windows_of_the_wall_clock() {
     assert_eq!(rows[0][2], "nanoseconds");
     assert_eq!(rows[0][3], "web-1");
     assert!(rows[0][4].as_u64() > Some(20), "{rows:?}");
-    // The version of others is the program's build-id.
     let others = agent.query(
         "data",
         "SELECT count(*) FROM {samples} WHERE length(version) = 40",
@@ -128,7 +127,6 @@ fn a_container_is_known_by_its_control_group() {
     assert!(found, "{rows:?}");
 }
 
-/// A window of an hour is closed, stored and sent within five seconds.
 #[test]
 fn a_signal_closes_the_window_and_sends_it() {
     needs!(Root, PerfEvents);

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<u8> {
         .inlines(true)
         .lines(true)
         .locates(true)
-        // A function has the same name in all tables, independent of other functions.
+        // A function has the same name in all tables.
         .tells_apart(false)
         .kernel_cache(PrivateCache::of_user())
         .answer_cache(PrivateCache::of_user())
@@ -63,7 +63,6 @@ fn open(path: &Path) -> anyhow::Result<PerfData> {
     Ok(opened?)
 }
 
-/// Returns the profile with all that tables have: addresses, lines, times and threads.
 fn profile_of(data: &PerfData, symbolizer: &Symbolizer) -> Profile {
     let options = Options {
         addresses: true,
@@ -78,7 +77,6 @@ fn profile_of(data: &PerfData, symbolizer: &Symbolizer) -> Profile {
     profile
 }
 
-/// Numbers of table files.
 struct Written {
     new: usize,
     existing: usize,

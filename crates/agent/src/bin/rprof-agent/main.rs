@@ -82,7 +82,7 @@ fn say(message: impl Display) {
     io::stderr().write_all(line.as_bytes()).ok();
 }
 
-/// Joins an error and its causes, without those that it states itself.
+/// Joins an error and its causes, without repetitions.
 fn full_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level::pipe};
 
-/// The first SIGTERM, SIGINT or SIGHUP makes [`fd`](Self::fd) readable. The second ends the process
-/// at once.
+/// The first SIGTERM, SIGINT or SIGHUP makes [`fd`](Self::fd) readable. The second ends the
+/// process.
 pub(crate) struct Signals(UnixStream);
 
 impl Signals {
-    /// Installs the handlers. Ignored signals stay ignored, as nohup(1) needs it.
+    /// Ignored signals stay ignored, as nohup(1) needs it.
     pub(crate) fn listen() -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         let second = Arc::new(AtomicBool::new(false));
