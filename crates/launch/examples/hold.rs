@@ -15,14 +15,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut child = Launcher::new(program).args(words).spawn()?;
     let pid = u32::try_from(child.pid())?;
 
-    // Here a caller would open events for the pid. The program has not run yet.
+    // A caller would open events for the pid here.
     let proc = Procfs::default();
     let parent = proc.stat(pid).map(|stat| stat.parent);
     println!("process {pid} of parent {parent:?} is held");
 
     child.release()?;
     let mut mappings = Vec::new();
-    // The program may have exited by now.
     if MapsReader::new().read(pid, &mut mappings).is_ok() {
         println!("{} executable mappings", mappings.len());
     }

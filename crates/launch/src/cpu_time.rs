@@ -17,12 +17,10 @@ use std::time::Duration;
 use crate::procfs::Procfs;
 use crate::target::{TargetThread, ThreadSelection};
 
-/// Interval for reading the attached targets. CPU time between the last reading and the exit is
-/// lost.
+/// CPU time between the last reading and the exit is lost.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum number of targets for periodic readings. Larger sets are read only at the start and the
-/// end.
+/// Larger sets of targets are read only at the start and the end.
 const MAX_LOOKED_AT: usize = 16;
 
 /// Returns the CPU time of a process without its children; `None` if it has exited.
@@ -52,11 +50,9 @@ pub fn family_cpu_time(pid: u32) -> Option<Duration> {
     Some(process_cpu_time(pid)? + children)
 }
 
-/// CPU time of one process or thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     own: Duration,
-    /// CPU time of reaped children.
     children: Duration,
 }
 
@@ -65,8 +61,7 @@ struct TargetAccount {
     target: TargetThread,
     first: Account,
     last: Account,
-    /// False once a child from before the start has exited, because its earlier CPU time would
-    /// count.
+    /// False once a child from before the start has exited: its earlier CPU time would count.
     counts_children: bool,
 }
 
@@ -75,7 +70,7 @@ struct Accounts {
     proc: Procfs,
     by_thread: bool,
     targets: Vec<TargetAccount>,
-    /// Parent of each process that existed at the start.
+    /// At the start.
     before: HashMap<u32, u32>,
 }
 
@@ -101,15 +96,14 @@ impl Accounts {
         }
         let proc = &self.proc;
         let mut ended = self.before.iter().filter(|(pid, _)| !proc.exists(**pid));
-        // A grandchild's time reaches the process only through its parent, which must have exited
-        // as well.
+        // A grandchild's time reaches the process only through its exited parent.
         let parents: Vec<u32> = ended.by_ref().map(|(_, parent)| *parent).collect();
         for account in &mut self.targets {
             account.counts_children &= !parents.contains(&account.target.pid);
         }
     }
 
-    /// Returns the CPU time of targets since the first reading, including children started since.
+    /// Returns the CPU time since the first reading, with children started since.
     fn used(&self, follows_children: bool) -> Duration {
         let mut used = Duration::ZERO;
         for account in &self.targets {
@@ -124,12 +118,12 @@ impl Accounts {
         used
     }
 
-    /// Returns the CPU time of running processes started since the first reading.
+    /// Returns the CPU time of running processes started since.
     fn used_by_descendants(&self) -> Duration {
         let parents = parents(&self.proc);
         let is_born = |pid: &u32| {
             let mut pid = *pid;
-            // Limits the depth, because parents may change during the reading.
+            // Limits the depth: parents may change during the reading.
             for _ in 0..parents.len() {
                 if self.before.contains_key(&pid) {
                     return false;
@@ -163,7 +157,6 @@ fn parents(proc: &Procfs) -> HashMap<u32, u32> {
 #[derive(Debug)]
 pub struct CpuTimeWatcher {
     accounts: Arc<Mutex<Accounts>>,
-    /// Dropping it ends the thread.
     _stop: Option<Sender<()>>,
 }
 
@@ -221,8 +214,8 @@ impl CpuTimeWatcher {
     }
 }
 
-/// Starts a thread for periodic readings, which ends when the sender is dropped. Returns `None` if
-/// the thread cannot start.
+/// Starts periodic readings, which end when the sender is dropped. `None` if the thread cannot
+/// start.
 fn keep_looking(accounts: &Arc<Mutex<Accounts>>) -> Option<Sender<()>> {
     let (stop, stopped) = channel::<()>();
     let accounts = Arc::downgrade(accounts);
@@ -247,7 +240,6 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
-    /// A shell that works, reports, and waits for the end of its input.
     fn shell(script: &str) -> Child {
         let mut child = (Command::new("sh").arg("-c"))
             .arg(format!("read x; {script}; echo done; read x"))

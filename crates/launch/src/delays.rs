@@ -1,9 +1,9 @@
 //! [`DelayWatcher`]: time that targets waited for a CPU, or were stopped.
 //!
 //! A thread off its CPU either sleeps or waits for a CPU. The scheduler counts the waiting time for
-//! each thread (`schedstat`, see [`run_delay`](crate::run_delay)), but keeps no sum after a thread
-//! has exited. So threads are read periodically. Threads that exit between two readings are assumed
-//! to have waited like the others, in proportion to their CPU time.
+//! each thread (see [`run_delay`](crate::run_delay)), but keeps no sum after its exit. So threads
+//! are read periodically. Threads that exit between two readings are assumed to have waited like
+//! the others, in proportion to their CPU time.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,21 +18,21 @@ use crate::target::TargetThread;
 /// Time to the second reading, and maximum time between readings.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Minimum pause between readings, as a multiple of one reading's duration, because many threads
-/// take milliseconds. It has a maximum, because a reading may itself wait for a CPU.
+/// Minimum pause, as a multiple of a reading's duration, because many threads take milliseconds. It
+/// has a maximum, because a reading may itself wait for a CPU.
 const MIN_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
 
-/// Maximum number of threads read, at about 10 us each.
+/// Threads read, at about 10 us each.
 const LIMIT: usize = 512;
 
-/// Minimum share of the CPU time for which the threads read represent all threads.
+/// Minimum share of the CPU time at which the read threads represent all.
 const ENOUGH_SEEN: f64 = 0.1;
 
-/// Maximum depth of nested control groups, and maximum number of distinct `cgroup` files read.
+/// Depth of nested control groups, and number of distinct `cgroup` files read.
 const MAX_LEVELS: usize = 16;
 const MAX_GROUPS: usize = 64;
 
-/// Maximum number of processes whose control groups are read at a time.
+/// Processes whose control groups are read at a time.
 const MAX_IN_GROUPS: usize = 16;
 
 /// Time that targets waited for a CPU.
@@ -67,33 +67,25 @@ struct Times {
 struct Delays {
     proc: Procfs,
     watched: Delayed,
-    /// Processes at the start, which are not followed as children.
     before: HashSet<u32>,
-    /// First and last reading by thread.
+    /// First and last reading.
     threads: HashMap<u32, (Times, Times)>,
-    /// Sum of threads that have exited or disappeared.
     ended: Times,
     looks: u32,
     /// True once there were too many threads to read all.
     left_out: bool,
-    /// True after the last reading.
     is_stopped: bool,
-    /// Times of the whole machine at the start.
     machine: Option<Times>,
     mounts: Vec<Mount>,
-    /// Control groups of processes, as text from /proc.
     groups: HashSet<String>,
-    /// Files with throttled times, each with its first and last reading. A group may be removed
-    /// before the end.
+    /// First and last reading of throttled times. A group may be removed before the end.
     throttled: Vec<(PathBuf, Duration, Duration)>,
     stops: Stops,
 }
 
-/// Time that a process was stopped, from readings of its state. A change between two readings
-/// counts from their middle.
+/// Time that a process was stopped. A change between two readings counts from their middle.
 #[derive(Debug, Default)]
 struct Stops {
-    /// Time and result of the last reading.
     last: Option<(Instant, bool)>,
     sum: Duration,
 }
@@ -116,7 +108,6 @@ impl Stops {
 #[derive(Debug)]
 pub struct DelayWatcher {
     delays: Arc<Mutex<Delays>>,
-    /// Dropping it ends the thread.
     _stop: Option<Sender<()>>,
 }
 
@@ -158,8 +149,8 @@ fn lock(delays: &Mutex<Delays>) -> MutexGuard<'_, Delays> {
     delays.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread for periodic readings, which ends when the sender is dropped. Returns `None` if
-/// the thread cannot start.
+/// Starts periodic readings, which end when the sender is dropped. `None` if the thread cannot
+/// start.
 fn keep_looking(delays: &Arc<Mutex<Delays>>) -> Option<Sender<()>> {
     let (stop, stopped) = channel::<()>();
     let delays = Arc::downgrade(delays);
@@ -274,7 +265,7 @@ impl Delays {
             };
             let (first, last) = self.threads.entry(thread.tid).or_insert((born, born));
             if now.cpu < last.cpu || now.waiting < last.waiting {
-                // The id was reused by another thread.
+                // The id was reused.
                 self.ended = self.ended.plus(last.since(*first));
                 *first = Times::default();
             }
@@ -283,8 +274,8 @@ impl Delays {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// Adds up threads that are neither in `seen` nor running, because lists of children may be
-    /// incomplete. Keeps the first thread of a command, whose times may come later.
+    /// Adds up threads that are neither in `seen` nor running: lists of children may be incomplete.
+    /// Keeps the first thread of a command, whose times may come later.
     fn forget_all_but(&mut self, seen: &[TargetThread]) {
         let seen: HashSet<u32> = seen.iter().map(|thread| thread.tid).collect();
         let first = match self.watched {
@@ -308,7 +299,7 @@ impl Delays {
         });
         let unseen = used.saturating_sub(seen.cpu);
         let is_enough = seen.cpu.as_secs_f64() >= ENOUGH_SEEN * used.as_secs_f64();
-        // If too little was read, threads are assumed to have waited like the machine's average.
+        // Otherwise, threads are assumed to have waited like the machine's average.
         let others = match is_enough {
             true => Some(seen),
             false => {
@@ -327,7 +318,7 @@ impl Delays {
         let waiting = seen.waiting + guessed.unwrap_or_default();
         Some(Delay {
             waiting,
-            // The kernel's value is a sum over CPUs, and includes other processes of the group.
+            // The kernel's value is a sum over CPUs, and includes the group's other processes.
             throttled: throttled.max().unwrap_or_default().min(waiting),
             stopped: self.stops.sum,
         })
@@ -355,7 +346,7 @@ impl Times {
 }
 
 /// Returns the `cpu.stat` files of a process's control groups (proc_pid_cgroup(5)) and their
-/// ancestors, in the hierarchies that limit CPU time.
+/// ancestors, in hierarchies that limit CPU time.
 fn throttle_files(groups: &str, mounts: &[Mount]) -> Vec<PathBuf> {
     let has_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
     let mut files = Vec::new();
@@ -386,8 +377,7 @@ fn throttle_files(groups: &str, mounts: &[Mount]) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the throttled time of a control group: `throttled_usec` of version 2, `throttled_time` in
-/// nanoseconds of version 1.
+/// Reads `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
 fn throttled(path: &Path) -> Option<Duration> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| match line.split_once(' ')? {
@@ -454,12 +444,10 @@ mod tests {
         machine.children(10, "12 ");
         delays.look();
         assert_eq!(waiting(&delays, 400), Some(MS * 100));
-        // Another thread reuses the id. The previous one's times stay.
         machine.thread(12, 12, 10, 5);
         delays.look();
         assert_eq!(waiting(&delays, 410), Some(MS * 105));
-        // Unseen threads are assumed to have waited like the others: for a quarter of their CPU
-        // time.
+        // Unseen threads are assumed to have waited like the others.
         assert_eq!(waiting(&delays, 2 * 410), Some(MS * 210));
     }
 

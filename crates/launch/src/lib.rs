@@ -1,6 +1,6 @@
 //! Starts commands, finds running targets, and reads processes from /proc.
 //!
-//! The crate starts and finds processes. It does not profile them.
+//! The crate does not profile.
 //!
 //! | module | holds |
 //! |---|---|

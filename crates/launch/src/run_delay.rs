@@ -2,15 +2,14 @@
 //!
 //! The second field of `/proc/PID/task/TID/schedstat`, which any user may read, counts nanoseconds
 //! from a wakeup or preemption to the next run (kernel/sched/stats.h, `sched_info_arrive`). It
-//! requires `CONFIG_SCHED_INFO`. Switch records show only the part after a preemption. The part
-//! after a wakeup belongs to the preceding wait.
+//! requires `CONFIG_SCHED_INFO`. Switch records show only the part after a preemption.
 
 use std::time::Duration;
 
 use crate::procfs::Procfs;
 use crate::target::TargetThread;
 
-/// Maximum number of threads read, at about 10 us each.
+/// At about 10 us each.
 const LIMIT: usize = 20_000;
 
 /// Time that threads waited for a CPU.
@@ -26,12 +25,12 @@ pub struct RunDelay {
 #[derive(Debug)]
 pub struct RunDelays {
     proc: Procfs,
-    /// Each with its time at the start.
+    /// At the start.
     threads: Vec<(TargetThread, Duration)>,
 }
 
 impl RunDelays {
-    /// Starts with these threads, without exited ones, and at most 20,000.
+    /// Starts with these threads, at most 20,000.
     pub fn begin(threads: impl IntoIterator<Item = TargetThread>) -> RunDelays {
         RunDelays::begin_in(Procfs::default(), threads)
     }

@@ -1,8 +1,7 @@
 //! Detects whether standard output was closed when this program started.
 //!
-//! Rust's runtime replaces closed standard streams with `/dev/null` before `main`. Output then
-//! disappears without an error. So a function called by the dynamic linker checks the stream
-//! earlier.
+//! Rust's runtime replaces closed standard streams with `/dev/null` before `main`. So a function
+//! called by the dynamic linker checks the stream earlier.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,8 +13,8 @@ pub fn standard_output_was_closed() -> bool {
 }
 
 extern "C" fn look() {
-    // SAFETY: fcntl(2) with F_GETFD reads a flag of a number that may not be a descriptor, and has
-    // no other effect. Neither it nor the atomic depends on Rust's runtime.
+    // SAFETY: fcntl(2) with F_GETFD only reads a flag of a number that may not be a descriptor.
+    // Neither it nor the atomic depends on Rust's runtime.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
 }

@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Waits until one of `fds` is readable or hung up, at most for `timeout` (`None`: no timeout).
-/// Returns for each whether it is. An interrupting signal returns false for all.
+/// Waits until one of `fds` is readable or hung up, at most for `timeout`. Returns for each whether
+/// it is; false for all after a signal.
 ///
 /// # Errors
 /// Returns the error number of ppoll(2).
@@ -17,7 +17,6 @@ pub(crate) fn readable(
     let mut polled: Vec<PollFd<'_>> = (fds.iter())
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
         .collect();
-    // A timeout that does not fit is effectively infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(&mut polled, timeout.as_ref()) {
         Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
@@ -26,7 +25,7 @@ pub(crate) fn readable(
     }
 }
 
-/// Reads into `out` until it is full or the other end closes. Returns the number of bytes read.
+/// Reads until `out` is full or the other end closes.
 ///
 /// # Errors
 /// Returns the error number of read(2).

@@ -5,11 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Default PATH (`_CS_PATH`, confstr(3)).
+/// `_CS_PATH`, confstr(3).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Returns the files to try, in order. A name with a slash refers to itself; an empty name to no
-/// file.
+/// Returns the files to try. A name with a slash refers to itself; an empty name to no file.
 pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString> {
     let name = program.as_bytes();
     if name.is_empty() {
@@ -21,7 +20,6 @@ pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes();
     path.split(|byte| *byte == b':')
         .map(|folder| {
-            // An empty part is the current folder.
             let mut file = folder.to_vec();
             if !file.is_empty() && !file.ends_with(b"/") {
                 file.push(b'/');
@@ -32,9 +30,8 @@ pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString
         .collect()
 }
 
-/// Returns the file that a [`Launcher`](super::Launcher) would execute now, according to this
-/// process's PATH: a name with a slash as it is, or else the first executable file of that name.
-/// Returns `None` if there is none.
+/// Returns the file that a [`Launcher`](super::Launcher) would execute now: a name with a slash as
+/// it is, or else the first executable file of that name in PATH.
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     let files = for_program(program, std::env::var_os("PATH").as_deref());
     let is_searched = !program.as_bytes().contains(&b'/');
@@ -64,7 +61,6 @@ mod tests {
     fn a_program_is_found_where_it_may_be_executed() {
         let find = |name| find_program(OsStr::new(name));
         assert!(find("sh").is_some_and(|path| path.is_absolute()));
-        // With a slash, PATH is not searched.
         assert_eq!(find("./sh"), Some(PathBuf::from("./sh")));
         assert_eq!((find("no-such-program-here"), find("")), (None, None));
     }

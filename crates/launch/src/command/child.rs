@@ -12,27 +12,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// Interval for polling a child without a pidfd (before Linux 5.3).
+/// Polls a child without a pidfd (before Linux 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Process created by [`Launcher::spawn`](super::Launcher::spawn).
 ///
 /// It is held until [`release`](Self::release). Dropping it before that kills and reaps the child.
-/// Later, the program continues on its own.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
     path: String,
-    /// `None` after the release.
     hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
     usage: Option<ResourceUsage>,
-    /// Time that its first thread waited for a CPU, at the last reading.
+    /// At the last reading.
     run_delay: Option<Duration>,
 }
 
-/// Parent's ends of the two pipes.
 #[derive(Debug)]
 struct HoldPipes {
     release_write: OwnedFd,
@@ -67,7 +64,7 @@ impl Child {
                 release_write,
                 error_read,
             }),
-            // The pid cannot be reused, because the child is not reaped before `wait`.
+            // The pid cannot be reused before `wait` reaps the child.
             pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             status: None,
             usage: None,
@@ -75,7 +72,7 @@ impl Child {
         }
     }
 
-    /// Removes the pidfd, as on a kernel before Linux 5.3.
+    /// As on a kernel before Linux 5.3.
     #[cfg(test)]
     pub(super) fn without_pidfd(&mut self) {
         self.pidfd = None;
@@ -104,11 +101,10 @@ impl Child {
             return Ok(());
         };
         // If the child is gone, the write fails with EPIPE (Rust programs ignore SIGPIPE), and the
-        // error pipe below reads as closed.
+        // error pipe reads as closed.
         let _ = rustix::io::write(&pipes.release_write, &[exec::RELEASE]);
         let mut errno = [0; 4];
         match read_full(pipes.error_read.as_fd(), &mut errno) {
-            // A successful exec closes the pipe.
             Ok(0) => Ok(()),
             failed => {
                 let _ = self.wait();
@@ -141,8 +137,8 @@ impl Child {
         self.reap(WaitOptions::NOHANG)
     }
 
-    /// Waits until the program exits, `other` is readable, or the timeout expires (`None`: no
-    /// timeout). The exit takes precedence over the others.
+    /// Waits until the program exits, `other` is readable, or the timeout expires. The exit takes
+    /// precedence.
     ///
     /// # Errors
     /// Returns the errors of [`wait`](Self::wait) and of poll(2).
@@ -191,7 +187,7 @@ impl Child {
             return Ok(self.status);
         }
         if has_ended(self.pid, options) {
-            // Last chance to read it: wait4 does not return it.
+            // Last chance to read it.
             let pid = self.pid.unsigned_abs();
             self.run_delay = Procfs::default().run_delay(pid, pid);
         }
@@ -226,7 +222,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.hold.is_some() {
-            // Closing the pipe is not enough, because another held child may have a copy of it.
+            // Closing the pipe is not enough: another held child may have a copy of it.
             let _ = self.signal(libc::SIGKILL);
             let _ = self.wait();
         }

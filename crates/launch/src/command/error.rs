@@ -51,7 +51,6 @@ impl ExecError {
     }
 }
 
-/// Returns the exit code that shells use for a failed exec.
 pub(super) fn exit_code(errno: Errno) -> c_int {
     match errno {
         Errno::NOENT => 127,

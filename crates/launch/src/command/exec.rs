@@ -1,11 +1,10 @@
 //! The child between fork and exec.
 //!
-//! A forked child of a multithreaded program may call only the functions in signal-safety(7),
-//! because another thread may have held the allocator's lock at the fork. So the parent prepares
-//! all strings, and the child only calls `read`, `write`, `close`, `dup2`, `sigaction`,
-//! `sigprocmask`, `execve` and `_exit`. It calls them through the C library, because rustix does
-//! not offer fork and exec to programs that use one. [`rprof_errno::last`] only reads a
-//! thread-local variable, so it is async-signal-safe.
+//! A forked child of a multithreaded program may call only the functions in signal-safety(7):
+//! another thread may have held the allocator's lock. So the parent prepares all strings, and the
+//! child only calls `read`, `write`, `close`, `dup2`, `sigaction`, `sigprocmask`, `execve` and
+//! `_exit`, through the C library: rustix offers no fork and exec beside one. [`rprof_errno::last`]
+//! only reads a thread-local variable.
 
 use super::error::exit_code;
 use super::signals::block_all_signals;
@@ -15,13 +14,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// Shell for scripts without a `#!` line, as in execvp(3).
+/// For scripts without a `#!` line, as in execvp(3).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
-/// Byte that releases the child.
 pub(super) const RELEASE: u8 = 1;
 
-/// Strings of an execve call, with the required pointer arrays.
 pub(super) struct ExecStrings {
     candidates: Vec<CString>,
     argv: Vec<*const c_char>,
@@ -29,9 +26,9 @@ pub(super) struct ExecStrings {
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
     stdout_to_stderr: bool,
-    /// `/dev/null`, to replace standard input, output and error.
+    /// Replaces standard input, output and error.
     null: Option<OwnedFd>,
-    /// Owners of the strings behind the pointers. The heap block of a CString does not move.
+    /// Owners of the strings. A CString's heap block does not move.
     _strings: [Vec<CString>; 2],
 }
 
@@ -61,8 +58,8 @@ impl ExecStrings {
         }
     }
 
-    /// Executes the first candidate that succeeds. Returns only if none does, with the error of
-    /// execvp(3). Async-signal-safe.
+    /// Executes the first candidate that succeeds. Returns only the error of execvp(3).
+    /// Async-signal-safe.
     fn execute(&mut self) -> Errno {
         let mut result = Errno::NOENT;
         for candidate in &self.candidates {
@@ -92,8 +89,8 @@ impl ExecStrings {
     }
 }
 
-/// Forks. The child waits for the byte [`RELEASE`], then executes `strings`. If the pipe closes
-/// without the byte, it exits. It writes the error number of a failed exec to `error_write`.
+/// Forks. The child waits for the byte [`RELEASE`], then executes `strings`. If the pipe closes, it
+/// exits. It writes the errno of a failed exec to `error_write`.
 ///
 /// # Errors
 /// Returns the error number of fork(2).
@@ -108,7 +105,7 @@ pub(super) fn fork_and_hold(
         release_write.as_raw_fd(),
         error_write.as_raw_fd(),
     ];
-    // Otherwise, this process's handlers could run in the child, and act on shared pipes.
+    // This process's handlers must not run in the child.
     let before = block_all_signals();
     // SAFETY: the child calls only async-signal-safe functions and never returns from here.
     let pid = unsafe { libc::fork() };
@@ -131,8 +128,8 @@ fn in_child(
     [release_read, release_write, error_write]: [RawFd; 3],
 ) -> ! {
     reset_signals();
-    // The child's own copy of the write end would prevent the pipe from closing.
-    // SAFETY: the descriptor is a copy in this process; its owner lives in the parent.
+    // The child's own copy would keep the pipe open. SAFETY: the descriptor is a copy in this
+    // process; its owner lives in the parent.
     unsafe { libc::close(release_write) };
     if !wait_for_release(release_read) {
         // SAFETY: ends this process without the parent's exit handlers.
@@ -156,12 +153,11 @@ fn in_child(
     unsafe { libc::_exit(exit_code(errno)) };
 }
 
-/// Resets signals to the state in which a shell starts a program: default handlers, SIGPIPE fatal
-/// (Rust's runtime ignores it), none blocked.
+/// Resets signals for the program: default handlers, SIGPIPE fatal (Rust's runtime ignores it),
+/// none blocked.
 fn reset_signals() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: sigaction is plain data; the query fails harmlessly for signals reserved by the C
-        // library.
+        // SAFETY: sigaction is plain data; the query fails harmlessly for the C library's signals.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(signal, ptr::null(), &mut action) != 0 {
@@ -183,7 +179,7 @@ fn reset_signals() {
     }
 }
 
-/// Waits for the byte. Returns false if the pipe closes without it.
+/// Returns false if the pipe closes without the byte.
 fn wait_for_release(release_read: RawFd) -> bool {
     let mut byte = 0u8;
     loop {

@@ -26,7 +26,7 @@ use std::os::unix::ffi::OsStrExt;
 pub struct Launcher {
     program: OsString,
     args: Vec<OsString>,
-    /// Changes to this process's environment, `None` for removal. The last one for a name applies.
+    /// Changes to the environment, `None` for removal. The last one for a name applies.
     env: Vec<(OsString, Option<OsString>)>,
     stdout_to_stderr: bool,
     is_silent: bool,
@@ -70,15 +70,15 @@ impl Launcher {
         self
     }
 
-    /// Redirects the program's standard output to standard error, for a recorder that writes the
-    /// recording to its own standard output.
+    /// Redirects the program's standard output to standard error, for a recording on standard
+    /// output.
     pub fn stdout_to_stderr(mut self, on: bool) -> Launcher {
         self.stdout_to_stderr = on;
         self
     }
 
-    /// Redirects the program's standard input, output and error to `/dev/null`, for programs beside
-    /// one that uses the terminal.
+    /// Redirects the program's standard input, output and error to `/dev/null`, beside a program
+    /// that uses the terminal.
     pub fn silent(mut self, on: bool) -> Launcher {
         self.is_silent = on;
         self
@@ -96,7 +96,7 @@ impl Launcher {
     /// # Errors
     /// Returns [`LaunchError`]. [`Child::release`] reports a missing program.
     pub fn spawn(&self) -> Result<Child, LaunchError> {
-        // All allocations happen here, before the fork.
+        // All allocations happen before the fork.
         let strings = self.exec_strings()?;
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Pipe { errno });
         let (release_read, release_write) = pipe()?;

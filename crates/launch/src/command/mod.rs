@@ -10,16 +10,6 @@
 //! Events are opened disabled with `enable_on_exec`, so a recording starts with the program's own
 //! first instruction. The child inherits the caller's standard streams, process group and working
 //! directory.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `launcher` | [`Launcher`]: program, arguments, environment |
-//! | `child` | [`Child`]: the parent's handle |
-//! | `error` | [`LaunchError`], [`ExecError`] |
-//! | `candidates` | search in PATH |
-//! | `exec` | the child between fork and exec |
-//! | `usage` | [`ResourceUsage`]: time, memory, faults |
-//! | `signals` | blocked and ignored signals |
 
 mod candidates;
 mod child;

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 /// Blocks every signal for the calling thread. Returns the previously blocked set.
 ///
-/// rustix lacks this call, because it belongs to the C library's threads.
+/// rustix lacks this call, which belongs to the C library's threads.
 pub fn block_all_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
@@ -19,8 +19,7 @@ pub fn block_all_signals() -> libc::sigset_t {
 
 /// Returns true if this process ignores a signal, for example because of nohup(1).
 pub fn signal_is_ignored(signal: i32) -> bool {
-    // SAFETY: sigaction is plain data. Without a new action, the call only writes the current one
-    // to it.
+    // SAFETY: sigaction is plain data. Without a new action, the call only writes to it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut action) == 0

@@ -34,7 +34,6 @@ fn exit_codes_and_signals_come_back() {
 
 #[test]
 fn what_a_program_used_is_known_once_it_was_waited_for() {
-    // A shell that touches 8 MiB in its own child, and waits for it.
     let mut child = sh("x=$(head -c 8388608 /dev/zero | tr '\\0' x); exit 3")
         .spawn()
         .unwrap();
@@ -92,7 +91,7 @@ fn a_file_that_may_not_be_run_is_eacces() {
     std::fs::write(&file, "echo").unwrap();
     let error = Launcher::new(&file).spawn().unwrap().release().unwrap_err();
     assert_eq!((error.errno, error.exit_code()), (Errno::ACCESS, 126));
-    // The PATH search keeps this error although other folders lack the file.
+    // The PATH search keeps this error.
     let path = format!("/nowhere:{}:/nowhere2", folder.path().display());
     let found = Launcher::new("tool").env("PATH", path);
     let error = found.spawn().unwrap().release().unwrap_err();
@@ -100,7 +99,7 @@ fn a_file_that_may_not_be_run_is_eacces() {
 }
 
 /// Writes a file in a separate process. Otherwise, children of other tests may inherit the open
-/// descriptor until their exec, and executing the file fails meanwhile.
+/// descriptor, and executing the file fails meanwhile.
 fn write(file: &std::path::Path, text: &str) {
     let script = sh("printf %s \"$TEXT\" > \"$FILE\"");
     assert_eq!(run(&script.env("FILE", file).env("TEXT", text)), Some(0));
@@ -130,7 +129,7 @@ fn sigpipe_kills_and_nothing_is_blocked_or_handled() {
     let script = "while read name bits; do case $name in \
         SigBlk:|SigCgt:) test $((0x$bits)) -eq 0 || exit 1;; \
         SigIgn:) test $((0x$bits & 0x1000)) -eq 0 || exit 2;; esac; done < /proc/$$/status";
-    // dash installs its own handlers, so `cat` reads the file before a shell runs.
+    // dash installs its own handlers.
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("status");
     let mut child = sh("exec cat /proc/self/status > \"$OUT\"")
@@ -167,7 +166,6 @@ fn no_descriptor_of_ours_leaks_into_the_program() {
 #[test]
 fn dropping_unstarted_ends_the_child() {
     let first = sh("exit").spawn().unwrap();
-    // Inherits a copy of the first child's pipe.
     let second = sh("exit").spawn().unwrap();
     let pids = [first.pid(), second.pid()];
     drop(first);
@@ -197,7 +195,6 @@ fn waiting_for_the_end_or_for_something_else() {
         panic!("the program has ended");
     };
     assert_eq!(status.signal(), Some(libc::SIGKILL));
-    // The same without a pidfd.
     let mut child = sh("exit 3").spawn().unwrap();
     child.without_pidfd();
     child.release().unwrap();

@@ -6,8 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Resources used by a process and all children that it waited for. Other children are not
-/// included.
+/// Resources used by a process and all children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceUsage {
@@ -37,10 +36,9 @@ pub(super) fn has_ended(pid: libc::pid_t, options: WaitOptions) -> bool {
     matches!(found, Some(Ok(Some(_))))
 }
 
-/// Reaps a child, and returns its status and usage. Returns `None` if it runs and `options` forbid
-/// waiting.
+/// Reaps a child. Returns `None` if it runs and `options` forbid waiting.
 ///
-/// Uses the C library, because rustix lacks wait4.
+/// rustix lacks wait4.
 pub(super) fn wait4(
     pid: libc::pid_t,
     options: WaitOptions,

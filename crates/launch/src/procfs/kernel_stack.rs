@@ -4,7 +4,6 @@ use std::fs;
 
 use super::Procfs;
 
-/// Maximum number of functions read from one stack.
 const MAX_FUNCTIONS: usize = 64;
 
 /// Position in a kernel function.
@@ -21,12 +20,11 @@ pub struct KernelPlace {
 
 impl Procfs {
     /// Returns the kernel functions in which a thread is blocked, innermost first, without the
-    /// scheduler's. Reads all from `/proc/TID/stack` (CAP_SYS_ADMIN), or else the innermost from
-    /// `/proc/TID/wchan` (PTRACE_MODE_READ). Returns none for a runnable thread, or without
-    /// permission.
+    /// scheduler's. Reads `/proc/TID/stack` (CAP_SYS_ADMIN), or else the innermost one from
+    /// `/proc/TID/wchan` (PTRACE_MODE_READ). Empty for a runnable thread, or without permission.
     pub fn kernel_stack(&self, tid: u32) -> Vec<KernelPlace> {
         let read = |name: &str| fs::read_to_string(self.folder(tid).join(name)).unwrap_or_default();
-        // A runnable thread has no wait channel, but may still show the stack of its last wait.
+        // A runnable thread may still show the stack of its last wait.
         let channel = read("wchan");
         let channel = channel.trim();
         if channel.is_empty() || channel == "0" {
@@ -48,7 +46,7 @@ impl Procfs {
     }
 }
 
-/// Parses a line of `/proc/TID/stack`: `[<0>] futex_do_wait+0x46/0x90 [module]`.
+/// Parses `[<0>] futex_do_wait+0x46/0x90 [module]`.
 fn parse_place(line: &str) -> Option<KernelPlace> {
     let place = line.split_ascii_whitespace().nth(1)?;
     let (function, within) = place.rsplit_once('+')?;

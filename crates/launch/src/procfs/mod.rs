@@ -1,7 +1,7 @@
 //! Reads /proc (proc(5)): processes, their threads, names, parents, users and mappings.
 //!
-//! [`Procfs`] is one mounted /proc. [`MapsReader`] reads mappings with their build-ids. For an
-//! exited process, functions return `None` or skip it; they return an error only if documented.
+//! [`Procfs`] is one mounted /proc. For an exited process, functions return `None` or skip it; they
+//! return an error only if documented.
 //!
 //! ```
 //! use rprof_launch::procfs::Procfs;
@@ -12,15 +12,6 @@
 //! let stat = proc.stat(pid).expect("this process runs");
 //! assert_eq!(proc.comm(pid, pid), Some(stat.comm));
 //! ```
-//!
-//! | module | holds |
-//! |---|---|
-//! | `tasks` | [`Procfs`]: processes and threads by id |
-//! | `stat` | [`TaskStat`]: `/proc/PID/stat` |
-//! | `status` | [`TaskStatus`]: `/proc/PID/status` |
-//! | `maps` | [`MapsReader`]: executable mappings, by query or from text |
-//! | `kernel_stack` | [`KernelPlace`]: kernel function of a blocked thread |
-//! | `mounts` | [`Mount`]: `/proc/self/mountinfo` |
 
 mod kernel_stack;
 mod maps;

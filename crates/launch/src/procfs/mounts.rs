@@ -21,13 +21,13 @@ impl Mount {
         Mount::parse_all(&String::from_utf8_lossy(&text))
     }
 
-    /// Parses a mountinfo. Skips invalid lines.
+    /// Skips invalid lines.
     pub(crate) fn parse_all(mountinfo: &str) -> Vec<Mount> {
         mountinfo.lines().filter_map(Mount::parse).collect()
     }
 
     fn parse(line: &str) -> Option<Mount> {
-        // The number of fields before ` - ` varies; type, source and options follow.
+        // The number of fields before ` - ` varies.
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let kind = after.next()?.to_owned();
@@ -40,7 +40,7 @@ impl Mount {
     }
 }
 
-/// Decodes the octal escapes of blanks and backslashes.
+/// Decodes octal escapes.
 fn unescape(text: &str) -> String {
     [
         ("\\040", " "),

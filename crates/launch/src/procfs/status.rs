@@ -24,7 +24,7 @@ pub struct TaskStatus {
 }
 
 impl TaskStatus {
-    /// Parses a status. The name in it may not be UTF-8; its line breaks are escaped.
+    /// Parses a status. Its name may not be UTF-8; line breaks are escaped.
     pub fn parse(status: &[u8]) -> TaskStatus {
         let status = String::from_utf8_lossy(status);
         let numbers = |name: &str| {

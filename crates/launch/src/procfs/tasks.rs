@@ -8,14 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of bytes read from a command line.
 const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 
 /// Mounted /proc file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procfs {
     root: PathBuf,
-    /// True if it belongs to another PID namespace, where ids mean other processes.
+    /// It belongs to another PID namespace, where ids mean other processes.
     is_foreign: bool,
 }
 
@@ -26,8 +25,8 @@ impl Default for Procfs {
 }
 
 impl Procfs {
-    /// Opens a /proc in another folder, such as a test's. Reads no processes from a /proc of
-    /// [another PID namespace](Self::is_of_other_pid_namespace).
+    /// Opens a /proc in another folder. Reads no processes from a /proc of [another PID
+    /// namespace](Self::is_of_other_pid_namespace).
     pub fn new(root: impl Into<PathBuf>) -> Procfs {
         let root = root.into();
         let own = fs::read_link(root.join("self")).ok();
@@ -39,8 +38,7 @@ impl Procfs {
     }
 
     /// Returns true if this process has another pid here, as in a PID namespace without its own
-    /// /proc (`unshare --pid --fork` without `--mount-proc`). A pid would then refer to another
-    /// process.
+    /// /proc (`unshare --pid --fork` without `--mount-proc`). Pids then mean other processes.
     pub fn is_of_other_pid_namespace(&self) -> bool {
         self.is_foreign
     }
@@ -101,8 +99,8 @@ impl Procfs {
         TaskStat::parse(&fs::read(self.folder(pid).join("stat")).ok()?)
     }
 
-    /// Returns the id for reading a process's memory, mappings, root and namespaces. It is the pid,
-    /// or a running thread's id if the first thread has exited (pthread_exit(3) in `main`).
+    /// Returns the id for reading a process's memory, mappings, root and namespaces: the pid, or a
+    /// running thread's id if the first thread has exited (pthread_exit(3) in `main`).
     pub fn id_with_memory(&self, pid: u32) -> u32 {
         let has_ended = |id: u32| self.stat(id).is_none_or(|stat| stat.has_ended);
         if !has_ended(pid) {
@@ -112,7 +110,7 @@ impl Procfs {
         living.unwrap_or(pid)
     }
 
-    /// Returns the CPU time of one thread, as of its last start on a CPU or the last tick.
+    /// As of the last start on a CPU or the last tick.
     pub(crate) fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
         self.schedstat(pid, tid, 0)
     }
@@ -128,16 +126,14 @@ impl Procfs {
         nanos_in(&fs::read_to_string(path).ok()?, field)
     }
 
-    /// Returns a thread's CPU time, and its time runnable without a CPU.
     pub(crate) fn thread_times(&self, pid: u32, tid: u32) -> Option<(Duration, Duration)> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = fs::read_to_string(path).ok()?;
         Some((nanos_in(&text, 0)?, nanos_in(&text, 1)?))
     }
 
-    /// Returns the CPU time and the time waiting for a CPU, summed over all threads of the machine
-    /// (`/proc/schedstat`, Documentation/scheduler/sched-stats.rst). Returns `None` if the kernel
-    /// does not count it.
+    /// Returns the CPU time and the time waiting for a CPU, of all threads (`/proc/schedstat`,
+    /// Documentation/scheduler/sched-stats.rst).
     pub(crate) fn scheduled_and_waited(&self) -> Option<(Duration, Duration)> {
         let text = fs::read_to_string(self.root.join("schedstat")).ok()?;
         let cpus = text.lines().filter(|line| line.starts_with("cpu"));
@@ -262,9 +258,9 @@ impl Procfs {
         fs::File::open(self.folder(pid).join("maps"))
     }
 
-    /// Returns the folder of a process or thread. Thread folders are not listed, but can be opened.
-    /// If /proc belongs to [another PID namespace](Self::is_of_other_pid_namespace), returns a
-    /// missing folder for all but this process.
+    /// Returns the folder of a process or thread, even an unlisted one. In [another PID
+    /// namespace](Self::is_of_other_pid_namespace), returns a missing folder for all but this
+    /// process.
     pub fn folder(&self, id: u32) -> PathBuf {
         match self.is_foreign {
             false => self.root.join(id.to_string()),
@@ -288,7 +284,6 @@ fn nanos_in(text: &str, field: usize) -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
-/// Returns the numeric names in a folder, ascending; none if it cannot be read.
 fn ids_in(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut ids: Vec<u32> = entries

@@ -33,8 +33,8 @@ pub struct ExistingMapping {
     pub path: Vec<u8>,
 }
 
-/// Converts a name in /proc to that of an MMAP2 record. Only /proc contains names given to
-/// anonymous memory (`PR_SET_VMA_ANON_NAME`).
+/// Converts a name in /proc to an MMAP2 record's. Only /proc has names of anonymous memory
+/// (`PR_SET_VMA_ANON_NAME`).
 pub(super) fn mmap2_name(name: &[u8]) -> Vec<u8> {
     match name {
         b"" => b"//anon".to_vec(),

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// `struct procmap_query` (linux/fs.h).
+/// See linux/fs.h.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -30,8 +30,8 @@ struct Query {
     build_id_addr: u64,
 }
 
-/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)` in the encoding of most architectures. On
-/// the others (MIPS, PowerPC, SPARC, Alpha), the kernel returns `ENOTTY`.
+/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)` on most architectures. On the others
+/// (MIPS, PowerPC, SPARC, Alpha), the kernel returns `ENOTTY`.
 const PROCMAP_QUERY: u64 =
     (3 << 30) | ((size_of::<Query>() as u64) << 16) | ((b'f' as u64) << 8) | 17;
 
@@ -46,12 +46,11 @@ const SHARED: u64 = 8;
 /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA`.
 const OR_NEXT: u64 = 16;
 
-/// Maximum length in bytes of a build-id in an MMAP2 record.
+/// In an MMAP2 record.
 const BUILD_ID: usize = BuildId::MAX_RECORD_LEN;
 
-/// Returns the executable mapping at `at`, or else the next one; `None` after the last. `name` is a
-/// buffer for its name. The kernel reads the file to find its build-id, so it is requested only
-/// with `with_build_id`.
+/// Returns the executable mapping at `at`, or else the next one. `name` is a buffer. With
+/// `with_build_id`, the kernel reads the file.
 ///
 /// # Errors
 /// Returns the kernel's error number: `ENOTTY` or `EINVAL` before Linux 6.11, `ESRCH` for a process
@@ -77,9 +76,8 @@ pub(super) fn next(
         },
         ..Query::default()
     };
-    // SAFETY: the query has the layout and size that the kernel expects for this number. Its two
-    // addresses point to as many writable bytes as the sizes beside them say, and these live longer
-    // than the call.
+    // SAFETY: the query has the layout and size that the kernel expects. Its two addresses point to
+    // as many writable bytes as the sizes beside them say, and these outlive the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) };
     if result < 0 {
         return match std::io::Error::last_os_error().raw_os_error() {
@@ -87,7 +85,6 @@ pub(super) fn next(
             errno => Err(rprof_errno::from_raw(errno.unwrap_or_default())),
         };
     }
-    // The size includes the name's zero byte.
     let length = (query.vma_name_size as usize).saturating_sub(1);
     let file_name = name.get(..length).unwrap_or_default();
     let bit = |flag, value| {
@@ -105,7 +102,7 @@ pub(super) fn next(
     };
     Ok(Some(ExistingMapping {
         start: query.vma_start,
-        // Ensures progress, so that the loop over all mappings ends.
+        // Ensures progress.
         end: query.vma_end.max(at.saturating_add(1)),
         offset: query.vma_offset,
         prot: bit(READABLE, PROT_READ) | bit(WRITABLE, PROT_WRITE) | bit(EXECUTABLE, PROT_EXEC),

@@ -9,18 +9,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
-/// Device and inode of a file.
 type FileId = ((u32, u32), u64);
 
 /// Reads the executable mappings of processes, one process after another.
 #[derive(Debug)]
 pub struct MapsReader {
     proc: Procfs,
-    /// Build-ids by file; `None` for a file without one.
+    /// `None` for a file without one.
     build_ids: HashMap<FileId, Option<BuildId>>,
     /// False once the kernel has refused `PROCMAP_QUERY`.
     has_query: bool,
-    /// Name buffer for the longest path.
+    /// For the longest path.
     name: Vec<u8>,
     counts: MapsCounts,
 }
@@ -79,8 +78,8 @@ impl MapsReader {
         self.read_all(pid, true, into)
     }
 
-    /// Appends the executable mappings of a process to `into`, like [`read`](Self::read), but
-    /// without build-ids. Reads no files.
+    /// Appends executable mappings like [`read`](Self::read), but without build-ids. Reads no
+    /// files.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read).
@@ -102,11 +101,11 @@ impl MapsReader {
         if self.has_query {
             match self.query_all(&file, build_ids, into) {
                 Ok(()) => return Ok(()),
-                // Query not supported: an older kernel, or a sandbox.
+                // An older kernel, or a sandbox.
                 Err(Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
                     self.has_query = false;
                 }
-                // A kernel thread, or an exited process that is not reaped.
+                // A kernel thread, or an exited process.
                 Err(Errno::SRCH) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
@@ -114,7 +113,7 @@ impl MapsReader {
         text::read(file, into)
     }
 
-    /// Queries one mapping after another. Restores `into` after an error.
+    /// Restores `into` after an error.
     fn query_all(
         &mut self,
         file: &File,
@@ -140,8 +139,7 @@ impl MapsReader {
         }
     }
 
-    /// Returns the build-id of a mapped file. Queries the kernel once for each file, because it
-    /// reads the file.
+    /// Queries the kernel once for each file, because it reads the file.
     fn build_id(&mut self, file: &File, mapping: &ExistingMapping) -> Option<BuildId> {
         let key = (mapping.device, mapping.inode);
         if let Some(known) = self.build_ids.get(&key) {
@@ -151,7 +149,6 @@ impl MapsReader {
         self.counts.build_id_misses += 1;
         let answer = query::next(file, mapping.start, &mut self.name, true);
         let answer = answer.ok().flatten().filter(|answer| {
-            // The process may have changed the mapping meanwhile.
             (answer.start, answer.inode) == (mapping.start, mapping.inode)
         });
         let build_id = answer.and_then(|answer| answer.build_id);
@@ -185,7 +182,7 @@ mod tests {
         for mapping in &mut asked {
             mapping.build_id = None;
         }
-        // [vsyscall] is not a mapping; only the text contains it.
+        // Only the text contains [vsyscall].
         let mut by_text = by_text;
         by_text.retain(|mapping| mapping.path != b"[vsyscall]");
         assert_eq!(asked, by_text);

@@ -38,7 +38,6 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     let rights = word()?.as_bytes();
     let offset = hex(word()?)?;
     let (major, minor) = word()?.split_once(':')?;
-    // Without a name, the inode may end the line.
     let inode = match word() {
         Some(inode) => inode,
         None => std::str::from_utf8(std::mem::take(&mut rest)).ok()?,
@@ -66,8 +65,8 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     })
 }
 
-/// Decodes the escape `\012` of a line break in a name. The kernel escapes nothing else, not even
-/// the backslash (`seq_path(m, path, "\n")` in fs/proc/task_mmu.c).
+/// Decodes `\012` in a name. The kernel escapes nothing else, not even the backslash (`seq_path(m,
+/// path, "\n")` in fs/proc/task_mmu.c).
 fn without_escapes(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;
