@@ -11,8 +11,8 @@ use std::process;
 
 use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder};
 
-/// Parses a line of `/proc/PID/maps`, see `proc_pid_maps(5)`:
-/// `start-end perms offset major:minor inode path`.
+/// Parses a line of `/proc/PID/maps` (proc_pid_maps(5)): `start-end perms offset major:minor inode
+/// path`.
 fn parse(line: &str) -> Option<NewMapping<'_>> {
     let mut rest = line;
     let mut field = || {
@@ -44,7 +44,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pid = Pid(i32::try_from(process::id())?);
     let maps = fs::read_to_string("/proc/self/maps")?;
 
-    // Existing mappings are valid from time 0.
     let mut builder = ProcessMapBuilder::new();
     builder.handle_rename(0, pid, pid.main_thread(), b"timeline");
     for new in maps.lines().filter_map(parse) {

@@ -1,8 +1,8 @@
 //! Attributes text on huge pages to its file.
 //!
-//! Some programs copy their text into anonymous huge pages at startup, for fewer TLB misses. The
-//! mapping becomes `//anon` (or `/memfd:...`, with a descriptor), and samples in the hottest code
-//! would be unknown. Two patterns identify such text reliably:
+//! Some programs copy their text into anonymous huge pages, for fewer TLB misses. The mapping
+//! becomes `//anon` (or `/memfd:...`), and samples in the hottest code would be unknown. Two
+//! patterns identify such text reliably:
 //!
 //! - *on top*: an executable mapping of anonymous memory or a memfd, aligned to 2 MiB at both ends,
 //!   inside an executable mapping of a file;
@@ -10,8 +10,8 @@
 //!   offsets leave exactly this room. `/proc/PID/maps` shows this afterwards.
 //!
 //! The bytes equal the file's at the same offsets. JIT code matches only if it is placed, with this
-//! alignment, inside an unloaded library. Huge pages at the start or end of a text are not
-//! detected, because their file offsets are unknown.
+//! alignment, inside an unloaded library. Huge pages at the start or end of a text have unknown
+//! file offsets, so they are not detected.
 
 use crate::image::{ImageKind, ImageTable};
 use crate::mapping::Mapping;
@@ -37,7 +37,7 @@ fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
         )
 }
 
-/// Returns true if `new` is text moved to huge pages *on top* of its file.
+/// Returns true if `new` is text moved *on top* of its file.
 pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
     is_huge_text(images, new)
         && arena
@@ -45,7 +45,7 @@ pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new:
             .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
 }
 
-/// Returns the file mapping for huge pages *between* `new` and an earlier mapping of the file.
+/// Returns the file mapping for huge pages *between* `new` and an earlier mapping.
 pub(crate) fn moved_text_before(
     arena: &Arena,
     root: Root,
@@ -118,7 +118,6 @@ mod tests {
         let mut b = ProcessMapBuilder::new();
         map(&mut b, "/app", M2, 4 * M2, 0x1000);
         map(&mut b, "/memfd:text (deleted)", 2 * M2, 3 * M2, 0);
-        // JIT code is not on top of a file, or not aligned.
         map(&mut b, "/memfd:jit (deleted)", 8 * M2, 9 * M2, 0);
         map(
             &mut b,

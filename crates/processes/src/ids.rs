@@ -39,9 +39,9 @@ impl SpaceId {
 
 /// Identifies the mappings in force at a moment.
 ///
-/// Equal states, even of two processes, resolve all addresses alike; the reverse does not hold. It
-/// serves as a cache key: a callchain interned as (state, bytes) needs one resolution. A forked
-/// child has its parent's state until its first mapping.
+/// Equal states, even of two processes, resolve all addresses alike; the reverse does not hold. So
+/// a callchain interned as (state, bytes) needs one resolution. A forked child has its parent's
+/// state until its first mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MapState {
     /// Space with the last change.

@@ -11,8 +11,8 @@ use crate::ids::{ImageId, Time};
 pub enum ImageIdentity {
     /// MMAP2 with `PERF_RECORD_MISC_MMAP_BUILD_ID`. One build at two paths is one image.
     BuildId(BuildId),
-    /// MMAP2 without it. A replaced file is a new image. A file with two names is two images,
-    /// because some recorders write unreliable inodes.
+    /// MMAP2 without it. A replaced file is a new image. A file with two names is two images: some
+    /// recorders write unreliable inodes.
     Inode {
         /// Major device number.
         major: u32,
@@ -28,7 +28,7 @@ pub enum ImageIdentity {
 }
 
 impl ImageIdentity {
-    /// Drops an identity without meaning for this kind: inode 0, or an inode of memory.
+    /// Drops an identity without meaning: inode 0, or an inode of memory.
     pub(crate) fn of_kind(self, kind: ImageKind) -> Self {
         match self {
             Self::Inode { inode, .. } if inode == 0 || !kind.has_file() => Self::PathOnly,
@@ -37,8 +37,7 @@ impl ImageIdentity {
     }
 }
 
-/// Converts a record's identity. A build-id of zeros counts as missing: recorders write it if they
-/// cannot read the note.
+/// A build-id of zeros counts as missing: recorders write it for unreadable notes.
 impl From<MmapIdentity> for ImageIdentity {
     fn from(identity: MmapIdentity) -> Self {
         match identity {
@@ -99,7 +98,7 @@ const VDSO_32: &[u8] = b"[vdso32]";
 /// Returns the name of the image in a user mapping that ends at `end`.
 ///
 /// It is the recorded path, except for the vdso of 32-bit programs. The kernel calls both vdsos
-/// `[vdso]`, but maps only the one for 32 bits below 4 GiB.
+/// `[vdso]`, but maps only that one below 4 GiB.
 pub fn image_name(path: &[u8], end: u64) -> &[u8] {
     match path {
         b"[vdso]" if end <= 1 << 32 => VDSO_32,
@@ -173,8 +172,7 @@ impl Image {
     }
 }
 
-/// Address space of an image, which determines the meaning of its name: a process cannot pose as
-/// the kernel.
+/// The address space determines the meaning of a name: a process cannot pose as the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     User = 0,
@@ -182,26 +180,24 @@ pub(crate) enum Side {
     KernelSymbol = 2,
 }
 
-/// Interned images. [`NameTable`](crate::names::NameTable) explains the hashing.
+/// [`NameTable`](crate::names::NameTable) explains the hashing.
 #[derive(Debug, Default)]
 pub(crate) struct ImageTable {
     images: Vec<Image>,
-    /// Numbers of paths, for images without build-id.
+    /// For images without build-id.
     paths: HashMap<Box<[u8]>, u32>,
     by_identity: HashMap<(Side, Option<u32>, ImageIdentity), ImageId>,
-    /// Build-ids by device and inode.
+    /// By device and inode.
     build_ids: HashMap<ImageIdentity, BuildId>,
 }
 
 impl ImageTable {
-    /// Sets a build-id for later images.
     pub(crate) fn identify(&mut self, identity: ImageIdentity, build_id: BuildId) {
         if !build_id.is_zero() {
             self.build_ids.insert(identity, build_id);
         }
     }
 
-    /// Returns the image of a mapping that begins at `time`.
     pub(crate) fn intern(
         &mut self,
         side: Side,
@@ -241,7 +237,6 @@ impl ImageTable {
         self.by_identity.get(&key).copied()
     }
 
-    /// Returns kind and effective identity.
     fn described(
         &self,
         side: Side,
@@ -329,7 +324,6 @@ mod tests {
             (b"/memfd:doublemapper (deleted)", ImageKind::Memfd),
             (b"[uprobes]", ImageKind::Other),
             (b"anon_inode:[perf_event]", ImageKind::Other),
-            // A process cannot pose as the kernel.
             (b"[kernel.kallsyms]_text", ImageKind::Other),
         ] {
             assert_eq!(ImageKind::of_user(path), kind, "{}", path.escape_ascii());
@@ -371,7 +365,6 @@ mod tests {
         assert_eq!(b, table.intern(Side::User, b"/c", id, T));
     }
 
-    /// One record predates the build-id.
     #[test]
     fn a_file_whose_build_id_is_known_is_one_image() {
         let mut table = ImageTable::default();

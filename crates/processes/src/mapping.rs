@@ -29,7 +29,7 @@ impl Mapping {
         })
     }
 
-    /// Returns an address's offset in the image. Wraps for absurd `pgoff`s.
+    /// Wraps for absurd `pgoff`s.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         self.file_offset
             .wrapping_add(address.wrapping_sub(self.start))
@@ -42,7 +42,7 @@ pub struct Resolved {
     /// Image that contains the address.
     pub image: ImageId,
     /// Offset in the image's file, in bytes: `address - mapping.start + mapping.file_offset`. For
-    /// kernel text perf records `pgoff` equal to the start, so this is the address itself.
+    /// kernel text perf records `pgoff` equal to the start, so this is the address.
     pub offset_in_file: u64,
     /// First address of the mapping, or of its rest.
     pub mapping_start: u64,

@@ -36,7 +36,7 @@ impl Span {
     /// Narrows the period to a result from `since` until before `next`.
     pub(crate) fn narrow(&mut self, since: Option<Time>, next: Option<Time>) {
         self.since = self.since.max(since.unwrap_or(0));
-        // `next` cannot be 0: the search would have found it.
+        // The search would have found a `next` of 0.
         self.last = self
             .last
             .min(next.map_or(Time::MAX, |t| t.saturating_sub(1)));

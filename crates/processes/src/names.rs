@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::CommId;
 
-/// Interned names. They are untrusted, so hashing uses random keys.
+/// Names are untrusted, so hashing uses random keys.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     names: Vec<Box<[u8]>>,

@@ -20,7 +20,7 @@ pub struct Process {
     pub first_comm: Option<CommId>,
     /// Last name of the main thread: the program's after an exec.
     pub last_comm: Option<CommId>,
-    /// Address spaces with ascending start times. Never empty.
+    /// Ascending start times. Never empty.
     pub(crate) spaces: Vec<(Time, SpaceId)>,
     live_threads: u32,
 }
@@ -51,7 +51,7 @@ pub struct Thread {
     pub(crate) process: u32,
     /// Sorted by time once finished.
     names: Vec<(Time, CommId)>,
-    /// Latest name; of equal times, the last one fed.
+    /// Of equal times, the last one fed.
     latest_name: Option<(Time, CommId)>,
 }
 
@@ -69,7 +69,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// Returns the name at a time. Narrows `span` to its validity.
+    /// Narrows `span` to the name's validity.
     pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         let found = n.checked_sub(1).map(|n| self.names[n]);
@@ -83,9 +83,7 @@ impl Thread {
 pub(crate) struct ProcessTable {
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<Thread>,
-    /// Current process of each pid.
     latest: HashMap<Pid, u32>,
-    /// Current thread of each tid, by process.
     latest_thread: HashMap<(u32, Tid), u32>,
 }
 
@@ -123,7 +121,6 @@ impl ProcessTable {
         let thread = self.threads.len() as u32;
         let mut start = time.max(owner.start);
         if let Some(old) = self.latest_thread.insert((process, tid), thread) {
-            // The id is reused: the earlier thread has ended.
             let old = &mut self.threads[old as usize];
             start = start.max(old.start);
             match old.exit {
@@ -148,7 +145,7 @@ impl ProcessTable {
         thread
     }
 
-    /// Returns the thread with this id, created at its process's start if necessary.
+    /// Creates the thread at its process's start if necessary.
     pub(crate) fn thread(&mut self, process: u32, tid: Tid) -> u32 {
         if let Some(&thread) = self.latest_thread.get(&(process, tid)) {
             return thread;
@@ -165,7 +162,6 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the name inherited by a thread's children.
     pub(crate) fn inherited_comm(&self, process: u32, tid: Tid) -> Option<CommId> {
         let main = self.processes[process as usize].pid.main_thread();
         [tid, main].iter().find_map(|&tid| {
@@ -189,7 +185,6 @@ impl ProcessTable {
         }
     }
 
-    /// Sorts names, and sets each process's first and last one.
     pub(crate) fn finish(&mut self) {
         for thread in &mut self.threads {
             thread.names.sort_by_key(|&(since, _)| since);

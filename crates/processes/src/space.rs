@@ -6,15 +6,14 @@ use crate::moment::Span;
 use crate::tree::{Arena, NIL, Root};
 use crate::view::MapView;
 
-/// A tree and the start of its validity.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     time: Time,
     root: Root,
 }
 
-/// Maximum number of pieces and gaps that a late mapping visits, so that floods do not take
-/// quadratic time. Normal ones visit two or three.
+/// Pieces and gaps that a late mapping visits, so that floods do not take quadratic time. Normal
+/// ones visit two or three.
 const LATE_STEPS: usize = 64;
 
 /// An address space under construction.
@@ -36,25 +35,22 @@ const LATE_STEPS: usize = 64;
 ///              its version
 /// ```
 ///
-/// A version only gains pieces, with start times. A change to an existing piece creates the next
-/// version. Nothing is unmapped, so later versions cover all addresses of earlier ones.
+/// A change to an existing piece creates the next version. Nothing is unmapped, so later versions
+/// cover all addresses of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Space {
     versions: Vec<Version>,
-    /// Effective times of changes; sorted once finished.
+    /// Sorted once finished.
     changes: Vec<Time>,
-    /// First node owned by the latest version.
     mark: u32,
-    /// Time of the latest mapping or fork. Earlier records are late.
+    /// Latest mapping or fork. Earlier records are late.
     clock: Time,
     /// Earliest start of a late mapping: the last replacement or fork.
     floor: Time,
-    /// Initial state of a forked space.
     origin: Option<MapState>,
 }
 
 impl Space {
-    /// Creates an empty space, for a new process or after an exec.
     pub(crate) fn new(time: Time, arena: &Arena) -> Self {
         Self {
             versions: vec![Version { time, root: NIL }],
@@ -112,7 +108,7 @@ impl Space {
             self.floor = time;
             let old = arena.find(root, mapping.start);
             if old.is_some_and(|old| (Mapping { since: time, ..old }) == *mapping) {
-                // Duplicate, seen from recorders that list a process's maps per thread.
+                // Seen from recorders that list a process's maps per thread.
                 return false;
             }
             if self.versions.last().is_none_or(|last| last.time < time) {
@@ -125,7 +121,6 @@ impl Space {
         true
     }
 
-    /// Fills addresses that are free, and were so at all times.
     fn map_late(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
         let since = mapping.since.max(self.floor);
         let mut at = mapping.start;
@@ -165,14 +160,13 @@ impl Space {
         }
     }
 
-    /// Sorts the history. No mappings may follow.
+    /// No mappings may follow.
     pub(crate) fn finish(&mut self) {
         self.changes.sort_unstable();
         self.changes.shrink_to_fit();
         self.versions.shrink_to_fit();
     }
 
-    // Queries of a finished space.
 
     pub(crate) fn versions(&self) -> usize {
         self.versions.len()
@@ -186,7 +180,7 @@ impl Space {
         self.state_after(id, self.epoch(time) as usize)
     }
 
-    /// Returns the state at a time. Narrows `span` to its validity.
+    /// Narrows `span` to the state's validity.
     pub(crate) fn steady_state(&self, id: SpaceId, time: Time, span: &mut Span) -> MapState {
         let n = self.changes.partition_point(|&change| change <= time);
         let before = n.checked_sub(1).map(|n| self.changes[n]);
@@ -205,10 +199,9 @@ impl Space {
         }
     }
 
-    /// Returns the number of versions started.
     fn begun(&self, time: Time) -> usize {
         match &self.versions[..] {
-            // Nothing was replaced, as in most processes.
+            // As in most processes.
             [only] => usize::from(only.time <= time),
             all => all.partition_point(|version| version.time <= time),
         }

@@ -21,11 +21,11 @@ pub struct Timeline {
     names: Box<[Box<[u8]>]>,
     processes: Box<[Process]>,
     threads: Box<[Thread]>,
-    /// (pid, start, index in `processes`), ascending.
+    /// Pid, start, and index in `processes`, ascending.
     by_pid: Box<[(Pid, Time, u32)]>,
-    /// (pid, since, address space), ascending. A flat copy, because every sample searches it.
+    /// Pid, since, and address space, ascending. A flat copy: every sample searches it.
     spaces_by_pid: Box<[(Pid, Time, SpaceId)]>,
-    /// (index of process, tid, start, index in `threads`), ascending.
+    /// Index of process, tid, start, and index in `threads`, ascending.
     by_tid: Box<[(u32, Tid, Time, u32)]>,
     dropped: u64,
 }
@@ -69,7 +69,7 @@ impl Timeline {
             .map(|(index, process)| (process.pid, process.start, index))
             .collect();
         by_pid.sort_unstable();
-        // Spaces of a pid are numbered by start, so the later of two equal times comes last.
+        // The later of two equal times comes last.
         let mut spaces_by_pid: Box<[_]> = processes
             .iter()
             .flat_map(|process| process.spaces.iter().map(|&(t, id)| (process.pid, t, id)))
@@ -96,8 +96,8 @@ impl Timeline {
 
     /// Resolves a process's user address.
     ///
-    /// A mapping is valid only from its own time. `None` without mapping, or before the process's
-    /// start. An ended process resolves until its pid is reused.
+    /// `None` without mapping, or before the process's start. An ended process resolves until its
+    /// pid is reused.
     pub fn resolve(&self, pid: Pid, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(self.space(pid, time)?, time, address)
     }
@@ -130,8 +130,7 @@ impl Timeline {
         (found == pid).then_some(space)
     }
 
-    /// Returns the number of a space's changes by a time, without inherited ones. Equal epochs
-    /// resolve alike.
+    /// Returns the number of a space's changes by a time. Equal epochs resolve alike.
     pub fn epoch(&self, space: SpaceId, time: Time) -> u32 {
         self.spaces
             .get(space.0 as usize)

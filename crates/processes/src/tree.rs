@@ -1,13 +1,12 @@
 //! Store of mappings: height-balanced search trees with structural sharing.
 //!
 //! All trees live in one [`Arena`]; a root's index identifies its tree. Pieces are disjoint and
-//! sorted by start. A change has a *mark*: nodes from the mark on belong to this tree and change in
-//! place. Older nodes may be shared (by an earlier version or a fork) and are copied first. So a
-//! snapshot only moves the mark to the end.
+//! sorted by start. Nodes from a change's *mark* on belong to this tree and change in place. Older
+//! nodes may be shared (by an earlier version or a fork) and are copied first. So a snapshot only
+//! moves the mark.
 //!
 //! The AVL trees are based on `join` (Blelloch, Ferizovic and Sun, "Just Join for Parallel Ordered
-//! Sets", 2016): other operations are splits and joins. The height is at most 1.44 log2(n), so
-//! recursion is shallow: 46 at 2^32 nodes.
+//! Sets", 2016). The height is at most 1.44 log2(n), so recursion is shallow: 46 at 2^32 nodes.
 
 use crate::ids::{ImageId, Time};
 use crate::mapping::Mapping;
@@ -16,7 +15,7 @@ pub(crate) type Root = u32;
 
 pub(crate) const NIL: Root = u32::MAX;
 
-/// Part of a node that searches read on the way down, four per cache line.
+/// Read on the way down, four per cache line.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     start: u64,
@@ -24,7 +23,7 @@ struct Key {
     right: Root,
 }
 
-/// Rest of a piece, read once found.
+/// Read once found.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,
@@ -52,7 +51,6 @@ impl Arena {
         self.pieces.shrink_to_fit();
     }
 
-    /// Returns the piece at an address, for any start time.
     pub(crate) fn find(&self, root: Root, address: u64) -> Option<Mapping> {
         let mut node = root;
         let mut last = NIL;
@@ -70,7 +68,6 @@ impl Arena {
         Some(self.mapping(last))
     }
 
-    /// Returns the lowest start above an address.
     pub(crate) fn next_start(&self, root: Root, address: u64) -> Option<u64> {
         let mut node = root;
         let mut next = None;
@@ -111,8 +108,8 @@ impl Arena {
 
     /// Inserts a mapping, and cuts overlapped ones. Returns the new root.
     ///
-    /// Adds at most a constant times the height in nodes, for any number of replaced pieces.
-    /// Without overlap, adds one node to a fully owned tree.
+    /// Adds at most a constant times the height in nodes. Without overlap, adds one node to a fully
+    /// owned tree.
     pub(crate) fn insert(&mut self, root: Root, mark: u32, mapping: &Mapping) -> Root {
         let mut edit = Edit { arena: self, mark };
         let (mut left, rest) = edit.split(root, mapping.start);
@@ -161,7 +158,6 @@ impl Arena {
     }
 }
 
-/// Change of a tree that owns the nodes from `mark` on.
 struct Edit<'a> {
     arena: &'a mut Arena,
     mark: u32,
@@ -194,7 +190,7 @@ impl Edit<'_> {
         node
     }
 
-    /// Sets a node's children, in a copy if it may be shared.
+    /// Copies a node that may be shared.
     fn link(&mut self, node: Root, left: Root, right: Root) -> Root {
         let own = if node >= self.mark {
             node
@@ -242,7 +238,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` for a `left` higher by more than one.
+    /// The `left` tree is higher by more than one.
     fn join_right(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (ll, lr) = self.children(left);
         if self.height(lr) <= self.height(right) + 1 {
@@ -263,7 +259,7 @@ impl Edit<'_> {
         }
     }
 
-    /// `join` for a `right` higher by more than one.
+    /// The `right` tree is higher by more than one.
     fn join_left(&mut self, left: Root, node: Root, right: Root) -> Root {
         let (rl, rr) = self.children(right);
         if self.height(rl) <= self.height(left) + 1 {
@@ -326,7 +322,6 @@ mod tests {
         }
     }
 
-    /// Checks order, disjointness and balance. Returns pieces.
     fn check(arena: &Arena, root: Root) -> Vec<(u64, u64)> {
         fn walk(arena: &Arena, root: Root, out: &mut Vec<(u64, u64)>) -> u8 {
             if root == NIL {
@@ -366,13 +361,11 @@ mod tests {
             check(&arena, inside),
             [(0, 10), (20, 22), (22, 25), (25, 30), (40, 50)]
         );
-        // The right part still refers to the same bytes.
         assert_eq!(arena.find(inside, 27).map(|m| m.file_offset), Some(205));
         let across = arena.insert(root, arena.len(), &piece(5, 45));
         assert_eq!(check(&arena, across), [(0, 5), (5, 45), (45, 50)]);
         let all = arena.insert(root, arena.len(), &piece(0, 100));
         assert_eq!(check(&arena, all), [(0, 100)]);
-        // The shared first version is unchanged.
         assert_eq!(check(&arena, root), [(0, 10), (20, 30), (40, 50)]);
     }
 
@@ -381,7 +374,6 @@ mod tests {
         let mut arena = Arena::default();
         let mut root = NIL;
         for i in 0..2_000u64 {
-            // A permutation of 0..2000, partly ascending.
             let at = if i < 1_000 { i } else { 2_999 - i };
             root = arena.insert(root, 0, &piece(at * 4, at * 4 + 3));
         }

@@ -8,23 +8,23 @@ use super::retain::{MAX_BYTES, MAX_IMAGES, Retain, TOO_MANY};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageKind, image_name};
 
-/// Minimum number of new images before a sweep of unmapped ones.
+/// New images before a sweep of unmapped ones.
 const MIN_NEW: usize = 1024;
 
 /// Stores images of mappings, but no names. Images are interned, and released some time after their
 /// last mapping. Beyond the limits, mappings get the unnamed image [`Images::NONE`].
 #[derive(Debug)]
 pub struct Images {
-    /// Images by number; `None` for a free number.
+    /// `None` for a free number.
     slots: Vec<Option<Slot>>,
-    /// Free numbers, least recently used first.
+    /// Least recently used first.
     free: VecDeque<u32>,
     numbers: HashMap<Key, ImageId>,
     serials: u64,
     bytes: usize,
-    /// New images since the last sweep.
+    /// Since the last sweep.
     new: usize,
-    /// Mapped images at the last sweep.
+    /// At the last sweep.
     swept: usize,
     refused: u64,
     forgotten: Vec<ImageId>,
@@ -33,11 +33,11 @@ pub struct Images {
 #[derive(Debug)]
 struct Slot {
     image: Image,
-    /// Number that is never reused.
+    /// Never reused.
     serial: u64,
 }
 
-/// Key of an image. A build-id needs no path.
+/// A build-id needs no path.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key(Option<Box<[u8]>>, ImageIdentity);
 
@@ -152,7 +152,7 @@ impl Retain for Images {
     fn name(&mut self, _: &[u8]) {}
 
     /// Requires as many new images as remained after the last sweep, and a fraction of the mappings
-    /// to walk. So sweeps cost little compared with adding images.
+    /// to walk, so that sweeps cost little.
     fn is_sweep_due(&self, mappings: usize) -> bool {
         self.new >= MIN_NEW.max(self.swept).max(mappings / 8)
     }

@@ -24,7 +24,7 @@ pub fn find<B>(mappings: &[LiveMapping<B>], address: u64) -> Option<&LiveMapping
     (address < mapping.end).then_some(mapping)
 }
 
-/// Inserts a mapping, and cuts overlapped ones.
+/// Cuts overlapped mappings.
 pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapping<B>) {
     let first = mappings.partition_point(|m| m.end <= new.start);
     let last = mappings.partition_point(|m| m.start < new.end);
@@ -40,6 +40,5 @@ pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapp
         ..right.clone()
     });
     let kept = [left, Some(new), right];
-    // Without overlap, `first` may exceed `last`.
     mappings.splice(first..last.max(first), kept.into_iter().flatten());
 }

@@ -1,9 +1,8 @@
 //! Process map of the present: living processes, their names and mappings.
 //!
 //! A [`Timeline`](crate::Timeline) grows with every record. A recorder that runs for days only
-//! needs the present, bounded by living processes and [`Retain`]. Mappings are limited per process
-//! and in total: no record reports unmapping, so a process that maps at ever new addresses seems to
-//! keep all of them.
+//! needs the present. Mappings are limited per process and in total: no record reports unmapping,
+//! so a process that maps at ever new addresses seems to keep all of them.
 //!
 //! | type | stores | purpose |
 //! |---|---|---|
@@ -33,25 +32,22 @@ use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
 use mappings::insert;
 
-/// Maximum number of mappings per process. Normal processes have hundreds of code mappings, or some
-/// thousands.
+/// Mappings per process. Normal ones have hundreds of code mappings, or some thousands.
 const MAX_MAPPINGS: usize = 1 << 14;
 
-/// Maximum number of mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each
-/// process.
+/// Mappings of all processes. Beyond half of it, [`FAIR_SHARE`] limits each.
 const MAX_IN_ALL: usize = 1 << 19;
 
-/// Maximum number of mappings per process when there are many in total.
+/// Mappings per process when there are many in total.
 const FAIR_SHARE: usize = 512;
 
-/// Disjoint mappings of a process, sorted by address. A fork shares them until parent or child
-/// changes them.
+/// A fork shares them until parent or child changes them.
 type Mappings<B> = Arc<Vec<LiveMapping<B>>>;
 
 #[derive(Debug)]
 struct LiveProcess<R: Retain> {
     mappings: Mappings<R::Backing>,
-    /// Identifies the contents of `mappings`; 0 for none.
+    /// 0 for no mappings.
     generation: u64,
     threads: BTreeMap<i32, Option<R::Name>>,
 }
@@ -101,7 +97,7 @@ pub struct LiveMap<R: Retain = Images> {
     processes: FxHashMap<i32, LiveProcess<R>>,
     retained: R,
     generations: u64,
-    /// Number of mappings. Shared ones count once.
+    /// Shared ones count once.
     mappings: usize,
     refused: u64,
 }
@@ -137,7 +133,7 @@ impl<R: Retain> LiveMap<R> {
                 let process = self.process(*pid);
                 let gone = std::mem::take(&mut process.mappings);
                 process.generation = 0;
-                // Only the exec's thread remains, with the process's number.
+                // The exec's thread takes the process's number.
                 process.threads.clear();
                 process.threads.insert(*tid, Some(name));
                 self.let_go(gone);
@@ -211,13 +207,11 @@ impl<R: Retain> LiveMap<R> {
         (self.retained).keep_only(mapped.map(|mapping| &mapping.backing));
     }
 
-    /// Drops a process's mappings, which others may share.
     fn let_go(&mut self, mappings: Mappings<R::Backing>) {
         let gone = Arc::into_inner(mappings).map_or(0, |gone| gone.len());
         self.mappings = self.mappings.saturating_sub(gone);
     }
 
-    /// A new process inherits its parent's mappings and the forking thread's name.
     fn handle_forked(&mut self, (pid, tid): (i32, i32), (parent_pid, parent_tid): (i32, i32)) {
         let parent = self.processes.get(&parent_pid);
         let name = parent.and_then(|parent| parent.threads.get(&parent_tid)?.clone());

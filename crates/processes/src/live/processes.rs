@@ -11,7 +11,6 @@ use crate::ids::Pid;
 #[derive(Debug)]
 pub struct LiveProcesses {
     root: Pid,
-    /// Living threads by process.
     threads: FxHashMap<i32, u32>,
 }
 
@@ -92,7 +91,7 @@ mod tests {
     #[test]
     fn what_others_start_is_none_of_them() {
         let mut live = LiveProcesses::descendants_of(Pid(1));
-        // Process and parent: a grandchild outlives its parent.
+        // A grandchild outlives its parent.
         for (pid, parent) in [(2, 1), (3, 2), (8, 7), (9, 8)] {
             live.handle(&forked(pid, pid, parent));
         }

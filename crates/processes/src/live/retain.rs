@@ -34,12 +34,11 @@ pub trait Retain: Debug + Default {
     }
 }
 
-/// Limits of images and of bytes in their paths (up to 4 KiB each). A machine with hundreds of
+/// Bounds images and the bytes in their paths (up to 4 KiB each). A machine with hundreds of
 /// containers has some thousands of images.
 pub(super) const MAX_IMAGES: usize = 1 << 16;
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
-/// Path of the image beyond the limits.
 pub(super) const TOO_MANY: &[u8] = b"[too many images]";
 
 /// Stores images of mappings, and names. Images are interned and never released, up to the limits.

@@ -125,7 +125,6 @@ fn images_that_nobody_maps_are_forgotten() {
     let mut forgotten = Vec::new();
     let mut most = 0;
     for n in 0..100_000 {
-        // As if a file were renamed and mapped again.
         let path = format!("/{n}/{}", "x".repeat(2000));
         live.handle(&mapped(1, 0x1000, 0x1000, &path));
         forgotten.extend(live.take_forgotten());
@@ -160,13 +159,12 @@ fn mappings_of_a_process_are_bounded() {
     }
     assert_eq!(live.mappings(Pid(1)).len(), MAX_MAPPINGS);
     assert_eq!(live.refused(), 40_000 - MAX_MAPPINGS as u64);
-    // A replacement needs no room, and processes have separate limits.
+    // A replacement needs no room.
     live.handle(&mapped(1, 0x2000, 0x1000, "/b"));
     live.handle(&mapped(2, 0x2000, 0x1000, "/b"));
     for pid in [1, 2] {
         assert_eq!(at(&live, pid, 0x2000), Some(("/b".into(), 0x1000)));
     }
-    // All room is released.
     for pid in [1, 2] {
         live.handle(&named(pid, pid, "x"));
         live.handle(&forked(pid + 10, pid + 10, pid));
@@ -181,7 +179,6 @@ fn mappings_of_a_process_are_bounded() {
     assert_eq!(live.mappings, 0);
 }
 
-/// Path, start, length and offset of recreated mappings.
 fn recorded(live: &LiveMap<Records>, pid: i32) -> Vec<(String, u64, u64, u64)> {
     let shown = |record| match record {
         Record::Mmap2(m) => {
@@ -213,7 +210,6 @@ fn records_say_what_was_recorded() {
         _ => None,
     };
     let names: Vec<_> = live.records(Pid(1)).filter_map(named).collect();
-    // The new thread inherits its creator's name.
     let expected = [
         (1, 1, b"sh".to_vec(), Misc(0)),
         (1, 5, b"sh".to_vec(), Misc(0)),
@@ -236,7 +232,6 @@ fn records_say_what_was_recorded() {
     assert_eq!(identities[1], (b, 5, 2, Misc::USER));
 }
 
-/// Mappings before the limit keep their images; later ones have the placeholder.
 #[test]
 fn named_images_are_bounded() {
     let mut live = LiveMap::<NamedImages>::new();

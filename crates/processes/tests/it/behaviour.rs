@@ -70,7 +70,7 @@ fn of_equal_times_the_later_fed_wins() {
     b.handle_mmap(0, A, &map("/b", 0x1000, 0x1000));
     let t = b.finish();
     assert_eq!(at(&t, A, 0, 0x1000), "/b+0x100");
-    // No version without a time of its own: one per space, including the kernel's.
+    // One per space, including the kernel's.
     assert_eq!(t.stats().versions, 2);
 }
 
@@ -155,7 +155,6 @@ fn threads_share_mappings_and_inherit_names() {
     // An ended thread resolves until its id is reused.
     assert_eq!(name(100, 8).as_deref(), Some("worker"));
     assert_eq!(name(100, 9).as_deref(), Some("app"));
-    // A thread without a fork record.
     assert_eq!(name(999, 9).as_deref(), Some("app"));
     let lives = t.threads().iter().filter(|thread| thread.tid == Tid(100));
     let lives: Vec<_> = lives.map(|thread| (thread.start, thread.exit)).collect();
@@ -200,7 +199,6 @@ fn a_process_ends_with_its_last_thread() {
     b.handle_fork(1, A, Tid(100), A, main(A));
     b.handle_exit(2, A, main(A));
     b.handle_exit(5, A, Tid(100));
-    // Only its end was recorded.
     b.handle_exit(6, B, main(B));
     let t = b.finish();
     assert_eq!(t.process(A, 9).and_then(|p| p.exit), Some(5));

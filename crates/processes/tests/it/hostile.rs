@@ -6,7 +6,6 @@ use crate::map;
 
 const OPS: u64 = 100_000;
 
-/// Reproducible pseudo-random numbers (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -19,7 +18,7 @@ impl Random {
     }
 }
 
-/// Asserts that each operation costs at most a few paths in a tree of all pieces.
+/// Each operation costs at most a few paths in a tree of all pieces.
 fn assert_bounded(stats: &Stats, ops: u64) {
     let height = 1.45 * (2.0 * ops as f64).log2();
     let bound = ops as f64 * (4.0 * height + 8.0);
@@ -84,7 +83,6 @@ fn nested_mappings() {
     for i in 0..OPS {
         b.handle_mmap(i, Pid(1), &map("/a", i, 4 * OPS - 2 * i));
     }
-    // Then one mapping replaces all of it, repeatedly.
     for i in OPS..2 * OPS {
         let path = ["/b", "/c"][(i % 2) as usize];
         b.handle_mmap(i, Pid(1), &map(path, 0, u64::MAX));
@@ -119,7 +117,6 @@ fn a_chain_of_forks() {
     for i in 1..=n {
         let (time, pid) = (u64::from(i.unsigned_abs()), Pid(i));
         b.handle_fork(time, pid, Tid(i), Pid(i - 1), Tid(i - 1));
-        // Each generation changes something, so that no space is a mere copy.
         let path = ["/b", "/c"][usize::from(i > 16_000)];
         b.handle_mmap(time, pid, &map(path, time % 16_000, 1));
     }

@@ -7,7 +7,6 @@ mod model;
 
 use rprof_processes::{ImageIdentity, NewMapping};
 
-/// An executable mapping of a file identified by its path, at file offset 0x100.
 fn map(path: &str, start: u64, len: u64) -> NewMapping<'_> {
     NewMapping {
         start,

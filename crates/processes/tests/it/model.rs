@@ -46,7 +46,6 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Times that mostly increase.
 fn ops() -> impl Strategy<Value = Vec<(u64, Op)>> {
     let step = prop_oneof![6 => 0..2i64, 1 => -4..0i64, 1 => Just(-100i64)];
     prop::collection::vec((step, op()), 0..60).prop_map(|steps| {
@@ -93,7 +92,6 @@ impl ModelSpace {
         }
     }
 
-    /// Returns all mappings of an address at any time, in feed order.
     fn history(&self, address: u64) -> Vec<&Mapped> {
         let mut history: Vec<&Mapped> = Vec::new();
         for mapped in self.mapped.iter().filter(|m| m.covers(address)) {
@@ -118,7 +116,6 @@ impl ModelSpace {
 
 #[derive(Default)]
 struct Model {
-    /// Address spaces of each pid, with their start times.
     spaces: HashMap<i32, Vec<(u64, ModelSpace)>>,
 }
 
@@ -263,7 +260,6 @@ proptest! {
         }
     }
 
-    /// A moment agrees with the single lookups during its whole period.
     #[test]
     fn moments_hold_as_long_as_they_say(ops in ops()) {
         let (timeline, _) = build(&ops);
