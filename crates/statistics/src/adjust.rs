@@ -35,11 +35,11 @@ impl Correction {
 
 /// Adjusts p-values by Benjamini and Hochberg (1995).
 ///
-/// If all adjusted values up to `q` are findings, at most the share `q` is false on average.
-/// Without differences, the probability of any finding is at most `q`. NaN counts as 1.
+/// If all adjusted values up to `q` are findings, at most the share `q` is false on average. NaN
+/// counts as 1.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len() as f64;
-    // From the largest down, to keep the order of the p-values.
+    // Keeps the order of the p-values.
     step(p_values, true, |p, rank| p * m / rank as f64)
 }
 
@@ -92,8 +92,8 @@ fn step(p_values: &[f64], downward: bool, scale: impl Fn(f64, usize) -> f64) -> 
 mod tests {
     use super::*;
 
-    /// The fifteen p-values of Benjamini and Hochberg 1995, section 3.2. At 0.05, the method
-    /// accepts four; Bonferroni and Holm accept three.
+    /// Benjamini and Hochberg 1995, section 3.2. At 0.05, the method accepts four; Bonferroni and
+    /// Holm accept three.
     const PAPER: [f64; 15] = [
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
         0.5719, 0.6528, 0.7590, 1.0000,

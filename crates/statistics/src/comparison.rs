@@ -14,7 +14,7 @@
 //! This is the moderated t test of Smyth (2004) with a threshold in the hypothesis (McCarthy and
 //! Smyth 2009, "TREAT"): an estimate above the threshold by chance is no finding.
 //!
-//! Noise shared by all quantities of a run was observed only d times. So the degrees of freedom
+//! Noise shared by all quantities of a run was observed only d times, so the degrees of freedom
 //! follow Satterthwaite (1946). Without this, 5.5 % of comparisons of equal programs, one run with
 //! five, had findings.
 
@@ -59,8 +59,7 @@ impl Comparison {
 
     /// Returns the p-value of "no change beyond the threshold, in either direction".
     ///
-    /// Without a threshold both directions are possible, so the smaller p-value is doubled. With
-    /// one, at most one direction can be near it.
+    /// Without a threshold both directions are possible, so the smaller p-value is doubled.
     pub fn p(&self) -> f64 {
         let smaller = self.p_more.min(self.p_less);
         match self.threshold > 0.0 {
@@ -72,7 +71,7 @@ impl Comparison {
     /// Returns the two-sided p-value of "no change at all".
     pub fn p_of_any_change(&self) -> f64 {
         let rise = self.log_ratio.abs();
-        // Avoids 0 / 0 without spread and difference.
+        // Avoids 0 / 0.
         let t = if rise == 0.0 {
             0.0
         } else {
@@ -94,8 +93,8 @@ impl Comparison {
     /// increase.
     ///
     /// `rise` is the increase (0.1 for 10 %), `power` the probability of detection, and `runs` this
-    /// comparison's number of runs per side. Assumes the same noise in further runs. `None` if a
-    /// thousand runs do not suffice, or if the increase does not exceed the threshold.
+    /// comparison's number of runs per side. `None` if a thousand runs do not suffice, or if the
+    /// increase does not exceed the threshold.
     pub fn runs_needed(
         &self,
         runs: [usize; 2],
@@ -115,8 +114,7 @@ impl Comparison {
             let error = (2.0 * variance / runs as f64).sqrt();
             (t(1.0 - alpha) + t(power)) * error <= beyond
         };
-        // The normal distribution gives a lower bound, and power increases with runs: search
-        // upward.
+        // The normal distribution gives a lower bound: search upward.
         let normal = quantile(1.0 - alpha, f64::INFINITY) + quantile(power, f64::INFINITY);
         let fewest = (2.0 * variance * (normal / beyond).powi(2)).ceil().max(1.0);
         if fewest.is_nan() || fewest > MAX_RUNS as f64 {
@@ -171,7 +169,6 @@ pub fn compare_cautiously(
     compare_by(measured, design, prior, threshold, Noise::Largest)
 }
 
-/// Variance of one run.
 #[derive(Clone, Copy)]
 enum Noise {
     /// Weighted mean of prior and observation.
@@ -207,7 +204,7 @@ fn compare_by(
     let margin = threshold.max(0.0).ln_1p();
     let p = |rise: f64| {
         let beyond = rise - margin;
-        // Avoids 0 / 0 without spread and difference.
+        // Avoids 0 / 0.
         let t = if beyond == 0.0 { 0.0 } else { beyond / error };
         upper_tail(t, freedom)
     };

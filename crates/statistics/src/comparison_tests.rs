@@ -35,7 +35,6 @@ fn values_are_those_of_scipy() {
 
 #[test]
 fn a_prior_is_worth_its_degrees_of_freedom() {
-    // One run per side: only the prior estimates the noise.
     let measured = Measured::exact(&[1.0], &[1.2]);
     let few = compare(&measured, Design::Independent, Prior::NONE, 0.0);
     assert_eq!(few, Err(MeasurementError::TooFewRuns { runs: 1 }));
@@ -70,7 +69,7 @@ fn equal_counts_are_no_change_and_other_counts_are_one() {
     };
     let same = of(&[7.0; 3], &[7.0; 3]);
     assert_eq!((same.log_ratio, same.p()), (0.0, 1.0));
-    // Counts that repeat to the last digit: any difference is real.
+    // Any difference is real.
     assert!(of(&[2.41e9; 3], &[2.29e9; 3]).p() < 1e-9);
     // Three times 0 against three times 1 is weak evidence.
     assert!(of(&[0.0; 3], &[1.0; 3]).p() > 0.01);
@@ -109,7 +108,6 @@ fn verdicts_name_what_is_sure() {
         let found = compare(&measured, Design::Paired, Prior::NONE, threshold).unwrap();
         judge(&[found], 0.05)[0]
     };
-    // The rise is 4.6 %.
     assert_eq!(
         (at(0.0), at(0.02)),
         (ChangeVerdict::More, ChangeVerdict::More)
@@ -126,7 +124,6 @@ fn verdicts_name_what_is_sure() {
 
 #[test]
 fn verdicts_agree_with_the_interval_that_is_shown() {
-    // Eight runs per side with known spread and change.
     const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
     let mut seen = std::collections::HashSet::new();
     for (spread, rise, threshold) in grid() {
@@ -188,15 +185,15 @@ fn of_many_a_difference_that_one_alone_would_show_is_not_sure() {
     );
 }
 
-/// Draws a standard normal deviate (Box and Muller).
+/// Box and Muller.
 fn normal(random: &mut Random) -> f64 {
     let mut uniform = || (random.next_u31() as f64 + 1.0) / (f64::from(1_u32 << 31) + 1.0);
     let (a, b) = (uniform(), uniform());
     (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
 }
 
-/// Runs of twelve quantities on two sides, with noise of 2 % or so and a common part shared by
-/// pairs.
+/// Returns runs of twelve quantities on two sides, with noise of 2 % or so and a common part shared
+/// by pairs.
 fn simulated(random: &mut Random, runs: usize, factor: f64) -> Vec<(Vec<f64>, Vec<f64>)> {
     let pairs: Vec<f64> = (0..runs).map(|_| 0.03 * normal(random)).collect();
     (0..12)
@@ -281,21 +278,19 @@ fn the_family_says_how_noisy_runs_are() {
     let deviation = prior.run_to_run_variance.sqrt();
     assert!((0.015..0.028).contains(&deviation), "{deviation}");
     assert!((1.0..=100.0).contains(&prior.degrees_of_freedom));
-    // Without replicates there is no estimate.
     let single = [Measured::exact(&[1.0], &[2.0])];
     assert_eq!(Prior::from_family(&single, Design::Independent), Ok(None));
 }
 
 #[test]
 fn noise_in_common_is_worth_the_runs_that_it_was_seen_in() {
-    // Two equal parts, one seen 4 times and the other 44 times: 4 / (1/4 + 1/44).
+    // Two equal parts, one seen 4 times and the other 44 times.
     near(
         degrees_of_freedom(2.0, 1.0, 4.0, 44.0),
         4.0 / (1.0 / 4.0 + 1.0 / 44.0),
     );
     assert_eq!(degrees_of_freedom(2.0, 2.0, 4.0, 44.0), 4.0);
     assert_eq!(degrees_of_freedom(2.0, 0.0, 4.0, 44.0), 44.0);
-    // Twenty quantities with common noise, and twenty with independent noise.
     let runs = [[1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 0.95, 1.1, 1.02, 0.9]];
     let sides: Vec<[Vec<f64>; 2]> = (0..20)
         .map(|index: u32| {

@@ -1,19 +1,19 @@
 //! [`adjusted_by_dealing`]: permutation test over all assignments ("deals") of runs to two sides.
 //!
 //! The t test assumes normal noise. Real runs often fall into kinds, caused by waiting threads or
-//! busy neighbours. Few runs do not reveal this, and sometimes one side gets all runs of a kind. If
-//! nothing changed, all deals were equally likely. So a finding must stand out among them, by the
-//! largest t of all quantities (Westfall and Young 1993, section 2.3, single step).
+//! busy neighbours. If nothing changed, all deals were equally likely. So a finding must stand out
+//! among them, by the largest t of all quantities (Westfall and Young 1993, section 2.3, single
+//! step).
 
 use crate::error::MeasurementError;
 use crate::measured::{Design, Measured, differences, from_mean, logarithms, rounding_variance};
 use crate::prior::Prior;
 use crate::random::{Dice, combinations};
 
-/// Maximum number of deals. More are sampled.
+/// More deals are sampled.
 const MAX_DEALS: usize = 1000;
 
-/// Maximum number of runs of both sides for enumerating deals.
+/// Runs of both sides for enumerating deals.
 const MAX_RUNS: usize = 16;
 
 /// Relative rounding tolerance of t.
@@ -114,12 +114,12 @@ fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
 }
 
 struct Dealt {
-    /// Logarithms by run, or their differences by pair.
+    /// By run, or their differences by pair.
     logs: Vec<f64>,
-    /// Values by run, or their differences by pair.
+    /// By run, or their differences by pair.
     values: Vec<f64>,
     is_paired: bool,
-    /// Expected variance of a run (prior and sampling), times the prior's degrees of freedom.
+    /// Expected variance of a run, times the prior's degrees of freedom.
     expected: f64,
     prior_degrees: f64,
     known: f64,
@@ -238,7 +238,6 @@ mod tests {
             shares(std::slice::from_ref(&parted), Design::Independent),
             Some(vec![1.0 / 126.0])
         );
-        // A quantity of two kinds, which another deal separates as well.
         let kinds = (
             vec![1.0, 2.0, 1.01, 2.01, 1.0],
             vec![2.0, 1.0, 1.02, 2.02, 1.99],
@@ -253,8 +252,7 @@ mod tests {
     #[test]
     fn signs_of_pairs_are_dealt_as_fisher_did() {
         // Fisher 1935, section 21: Darwin's fifteen pairs of plants. Of 32,768 signs of
-        // differences, 1,726 have a sum as far from 0: 5.267 %. t keeps the order of sums;
-        // logarithms and 1,000 draws come near.
+        // differences, 1,726 have a sum as far from 0: 5.267 %.
         let differences = [
             49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
             -48.0,

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Minimum degrees of freedom for the normal distribution, which then differs by less than 1e-6.
-/// The incomplete beta function of statrs would be slow.
+/// The normal distribution then differs by less than 1e-6, and the incomplete beta function would
+/// be slow.
 const NORMAL_FROM: f64 = 1e6;
 
 /// Returns the probability of at least `t`. NaN for NaN, or without degrees of freedom.
 pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
-    // Also rejects NaN.
     let is_known = degrees_of_freedom > 0.0 && !t.is_nan();
     if !is_known {
         return f64::NAN;
@@ -50,13 +49,12 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
     })
 }
 
-/// Maximum number of cached quantiles.
 const MAX_KNOWN: usize = 1024;
 
 thread_local! {
-    /// Quantiles by the bits of share and degrees of freedom. Thousands of functions share a few of
-    /// these, and each quantile searches the incomplete beta function. Uncached, they took a sixth
-    /// of a comparison's time.
+    /// By the bits of share and degrees of freedom. Thousands of functions share a few quantiles,
+    /// and each searches the incomplete beta function. Uncached, they took a sixth of a
+    /// comparison's time.
     static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::new(HashMap::new());
 }
 

@@ -1,6 +1,6 @@
 //! Trigamma function and its inverse, which `statrs` lacks.
 
-/// Arguments from this on use the asymptotic series at full precision.
+/// From here on the asymptotic series has full precision.
 const SERIES_FROM: f64 = 10.0;
 
 /// Returns the second derivative of ln Γ at a positive `x` (Abramowitz and Stegun, 6.4.6 and
@@ -28,7 +28,7 @@ pub(crate) fn inverse_trigamma(value: f64) -> Option<f64> {
     if !is_usable {
         return None;
     }
-    // Here the series' first term is exact.
+    // The series' first term is exact here.
     if value > 1e7 {
         return Some(1.0 / value.sqrt());
     }

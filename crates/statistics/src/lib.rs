@@ -1,7 +1,7 @@
 //! Statistics of repeated runs: summaries, confidence intervals, comparisons of two sides.
 //!
-//! All functions are pure functions of numbers: no clock, no chance, no files. Equal data give
-//! equal verdicts on every machine.
+//! All functions are pure: no clock, no chance, no files. Equal data give equal verdicts on every
+//! machine.
 //!
 //! | module | contents |
 //! |---|---|

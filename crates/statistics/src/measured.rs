@@ -46,15 +46,14 @@ pub enum Design {
     Paired,
 }
 
-/// Difference of the sides as logarithms, and the spread of runs.
+/// Difference of the sides as logarithms.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     pub(crate) log_ratio: f64,
-    /// Observed variance of one run; 0 without degrees of freedom.
+    /// Of one run; 0 without degrees of freedom.
     pub(crate) variance: f64,
-    /// Degrees of freedom of the variance.
     pub(crate) degrees_of_freedom: f64,
-    /// Variance of one run from sampling and rounding.
+    /// From sampling and rounding, of one run.
     pub(crate) known_variance: f64,
     /// Deviation of each run from its side's mean, or of each pair from the pairs' mean, on the
     /// scale of one run.
@@ -96,7 +95,7 @@ impl Spread {
 /// Returns the mean variance of logarithms from rounding: r²/12 for a value in steps of r.
 pub(crate) fn rounding_variance(base: &[f64], new: &[f64], resolution: f64) -> f64 {
     let of_one = |log: &f64| (resolution / log.exp()).powi(2) / 12.0;
-    // Sums the sides separately: swapped sides give identical results.
+    // Swapped sides give identical results.
     let sum = |side: &[f64]| side.iter().map(of_one).sum::<f64>();
     (sum(base) + sum(new)) / (base.len() + new.len()) as f64
 }
@@ -106,7 +105,7 @@ pub(crate) fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
     values.iter().map(move |value| value - mean)
 }
 
-/// Returns the pooled variance of two sides, and its degrees of freedom.
+/// And its degrees of freedom.
 fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     let squares = |side: &[f64]| variance(side).unwrap_or(0.0) * (side.len() as f64 - 1.0);
     let degrees = (base.len() + new.len()) as f64 - 2.0;
@@ -116,7 +115,7 @@ fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     }
 }
 
-/// Returns logarithms of values plus half the resolution, so that zero has one.
+/// Adds half the resolution, so that zero has a logarithm.
 pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, MeasurementError> {
     finite(values)?;
     (values.iter())
@@ -137,7 +136,6 @@ pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, Measure
     }
 }
 
-/// Rejects infinite and NaN values.
 pub(crate) fn finite(values: &[f64]) -> Result<(), MeasurementError> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => Err(MeasurementError::NotFinite { value: *value }),

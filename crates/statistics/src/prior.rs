@@ -13,7 +13,7 @@ pub struct Prior {
     /// Weight of the prior in degrees of freedom; 0 for none.
     pub degrees_of_freedom: f64,
     /// Part of the variance shared by a run's quantities, such as a slow phase of the machine. It
-    /// was observed once per run, for any number of quantities.
+    /// was observed once per run.
     pub common_variance: f64,
 }
 
@@ -23,8 +23,8 @@ const MIN_DEVIATION: f64 = 0.005;
 /// Minimum and maximum weight of an estimated prior.
 const WEIGHTS: (f64, f64) = (1.0, 100.0);
 
-/// Minimum number of quantities for the variance. With four of three runs each, 14 % of comparisons
-/// of equal programs had findings.
+/// Quantities for the variance. With four of three runs each, 14 % of comparisons of equal programs
+/// had findings.
 const MIN_HOTTEST: usize = 20;
 
 impl Prior {
@@ -56,8 +56,8 @@ impl Prior {
     /// runs, but their noise is similar (Smyth 2004, section 6). `None` without replicates.
     ///
     /// The variance is the mean over the third with least sampling noise; outliers only count as
-    /// far as chance explains. The weight reflects how much the quantities' noise differs,
-    /// including outliers: a wild quantity makes all depend more on their own runs.
+    /// far as chance explains. The weight reflects how much the quantities' noise differs: a wild
+    /// quantity makes all depend more on their own runs.
     ///
     /// # Errors
     /// [`MeasurementError`], as in [`compare`](crate::compare).
@@ -100,7 +100,7 @@ impl Prior {
     }
 }
 
-/// Minimum number of quantities for outlier detection.
+/// Quantities for outlier detection.
 const SEVERAL: usize = 5;
 
 /// Standard normal 99 % quantile.
@@ -137,8 +137,8 @@ fn chi_square_mean(degrees_of_freedom: f64) -> f64 {
     (1.0 - part + ONE_OF_A_HUNDRED * part.sqrt()).powi(3)
 }
 
-/// Returns the variance shared by a run's quantities: the variance of their weighted mean
-/// deviation, minus the part from independent noise.
+/// Returns the variance of the quantities' weighted mean deviation, minus the part from independent
+/// noise.
 fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let weights: Vec<f64> = (spreads.iter())
         .map(|spread| 1.0 / (spread.known_variance + run_to_run))
@@ -155,7 +155,7 @@ fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
     let mut squares: Vec<f64> = (0..first.deviations.len())
         .map(|run| mean_of_run(run).powi(2))
         .collect();
-    // Swapped sides reorder the runs. Sorting makes the sum independent of that.
+    // Swapped sides reorder the runs.
     squares.sort_by(f64::total_cmp);
     let squares: f64 = squares.iter().sum();
     (squares / first.degrees_of_freedom - 1.0 / whole).max(0.0)

@@ -69,7 +69,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     let sorted = sorted(values);
     let (first, third) = (percentile(&sorted, 0.25), percentile(&sorted, 0.75));
     let reach = FENCE * (third - first);
-    // If half of the runs are equal, all others would be outliers: report none.
+    // If half of the runs are equal, all others would be outliers.
     if reach == 0.0 {
         return Vec::new();
     }

@@ -4,8 +4,7 @@ use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
-/// Confidence of the displayed interval, which decides between all verdicts but
-/// [`ChangeVerdict::More`] and [`ChangeVerdict::Less`]. No verdict contradicts it.
+/// Confidence of the displayed interval. No verdict contradicts it.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Result for one of several quantities.
