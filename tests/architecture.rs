@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md, and the rules of the house that a program can check.
+//! Rules of the house that a program can check.
 //!
 //! - A crate depends only on crates above it in the table of ARCHITECTURE.md.
 //! - The files of a crate do not import each other in a circle.
@@ -47,7 +47,7 @@ fn crates() -> Vec<String> {
     names
 }
 
-/// Returns all files that git tracks, or `None` outside of a checkout.
+/// Returns `None` outside of a checkout.
 fn tracked_files() -> Option<Vec<String>> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
@@ -59,7 +59,7 @@ fn tracked_files() -> Option<Vec<String>> {
     Some(names.split_terminator('\0').map(str::to_owned).collect())
 }
 
-/// Returns the crates that are named in the first cells of tables, in their order.
+/// Returns the crates in the first cells of tables, in order.
 fn crates_of_tables(page: &str, crates: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in page.lines().filter(|line| line.starts_with('|')) {
@@ -74,7 +74,6 @@ fn crates_of_tables(page: &str, crates: &[String]) -> Vec<String> {
     found
 }
 
-/// Returns the crates of the workspace in the section `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> Vec<String> {
     let lines = manifest.lines();
     let section = lines
@@ -88,7 +87,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns each dependency on a crate that the table has further down, or lacks.
+/// Returns dependencies on crates further down in the table.
 fn dependencies_against(
     order: &[String],
     dependencies: &BTreeMap<String, Vec<String>>,

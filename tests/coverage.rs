@@ -42,7 +42,6 @@ fn rows(text: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// Returns whether a source has a test of this name.
 fn has_test(source: &str, name: &str) -> bool {
     let begins = format!("fn {name}(");
     let lines: Vec<&str> = source.lines().map(str::trim).collect();

@@ -1,8 +1,7 @@
 //! Tests of the real `rprof` on real programs.
 //!
-//! One binary of modules. Each test has its own folder and reads like a shell session (see
-//! [`support`]). Recorded programs are compiled from `fixtures/`. No test asserts a duration or
-//! waits for a fixed time.
+//! Each test has its own folder and reads like a shell session (see [`support`]). No test asserts a
+//! duration or waits for a fixed time.
 
 #![allow(
     clippy::print_stdout,

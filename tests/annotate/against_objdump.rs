@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Annotated, annotated, programs};
 use crate::support::{Here, needs};
 
-/// Returns objdump's instructions: bytes and text by address.
+/// Returns bytes and text of objdump's instructions by address.
 fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (String, String)> {
     let script = format!("objdump -d -w {options} {}", program.display());
     let run = here.sh(&script).ok();
@@ -34,15 +34,15 @@ fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (St
     found
 }
 
-/// Returns the mnemonic alone. Each tool writes Intel operands in its own way.
+/// Returns the mnemonic alone: each tool writes Intel operands in its own way.
 fn mnemonic(text: &str) -> String {
     let mut words = text.split_whitespace();
     let word = words.find(|word| !["data16", "cs", "notrack", "bnd"].contains(word));
     word.unwrap_or_default().to_owned()
 }
 
-/// Normalizes objdump's text. Removes a zero displacement, a scale of 1, and the third operand of a
-/// multiplication if it equals the second.
+/// Removes a zero displacement, a scale of 1, and a multiplication's third operand if it equals the
+/// second.
 fn as_ours(text: &str) -> String {
     let text = text.replace("0x0(", "(").replace(",1)", ")");
     let text = text.trim();
@@ -100,7 +100,7 @@ fn instructions_are_those_of_objdump() {
     }
 }
 
-/// Records a program, and compares the instructions of its functions in both notations.
+/// Compares the instructions of a recorded program in both notations.
 pub(super) fn check(what: &str, here: &Here, program: &Path) {
     let found = annotated(here, program, "");
     let by_objdump = disassembled(here, program, "");
@@ -117,7 +117,6 @@ fn code_of_the_vdso_is_decoded() {
     let here = Here::new();
     let program = crate::support::c("shares.c");
     here.record("-F 999 -e cpu-clock:u", &program, "0.5");
-    // The program spends much time reading the clock in the vdso.
     let run = here.rprof("annotate --by asm --all --dso [vdso]").run();
     if run.code() == Some(0) {
         run.prints("address").prints("ret");

@@ -57,7 +57,7 @@ fn shares_of_instructions_are_those_of_perf_annotate() {
     assert!(checked > 0, "no function with enough samples");
 }
 
-/// The self values of all instructions add up to the function's. Total is never less.
+/// Total is never less than self.
 #[test]
 fn instructions_and_lines_add_up() {
     needs!(PerfEvents);
@@ -91,6 +91,5 @@ fn instructions_and_lines_add_up() {
     }
     let Annotated(all) = annotated(&here, &program, "main");
     let main = &all[0];
-    // `main` calls everything, and has almost no self time.
     assert!(main["total"].as_u64() > main["self"].as_u64().map(|own| own * 5));
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::support::{Here, c_with, needs};
 
-/// Self and total by file and line. Lines count from 1.
 type Lines = BTreeMap<(String, u64), (u64, u64)>;
 
 fn json(here: &Here, command: &str) -> Value {
@@ -67,7 +66,6 @@ fn lines_for_editors_are_those_of_the_report_and_of_functions() {
     }
     assert_eq!(lines, expected);
 
-    // Inlined code counts for its own line, in all functions.
     let functions = json(
         &here,
         "annotate -q --format json --inlined definition -n 1000 *",
@@ -85,7 +83,6 @@ fn lines_for_editors_are_those_of_the_report_and_of_functions() {
     assert!(*hottest.1 > 0);
     assert_eq!(lines[hottest.0].0, *hottest.1);
 
-    // The file is there, and spaces in URIs are encoded.
     let file = &found["files"][0];
     let path = file["path"].as_str().expect("a path");
     let there = std::fs::canonicalize(path).expect("it was compiled here");

@@ -41,7 +41,7 @@ contains
 end program
 ";
 
-/// Two files. Link-time optimization inlines one into the other.
+/// Link-time optimization inlines one file into the other.
 const HASH: &str = "
 unsigned mix(unsigned h, unsigned c) {
     h ^= c;
@@ -78,7 +78,7 @@ int main(void) {
 }
 ";
 
-/// A loop with an inlined and a not inlined call. Go's tables differ from C's.
+/// Go's tables differ from C's.
 const GO: &str = r#"package main
 
 import (

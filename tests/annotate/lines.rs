@@ -16,7 +16,7 @@ fn lines_and_inlined_calls_are_those_of_llvm_symbolizer() {
     }
 }
 
-/// Records a program, and compares the lines of each instruction of its functions.
+/// Compares the lines of each instruction of a recorded program.
 pub(super) fn check(what: &str, here: &Here, program: &Path) {
     let found = annotated(here, program, "");
     let instructions: Vec<_> = found.instructions().collect();

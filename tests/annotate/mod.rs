@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::support::{Here, Run, c_with, cxx, rust};
 
-/// Functions of `rprof annotate --format json`.
+/// Output of `rprof annotate --format json`.
 struct Annotated(Vec<Value>);
 
 impl Annotated {
@@ -56,7 +56,6 @@ fn annotated_again(here: &Here, program: &Path, options: &str) -> Annotated {
     found
 }
 
-/// Programs in three languages, and one without symbols.
 fn programs() -> Vec<(&'static str, std::path::PathBuf)> {
     let mut programs = vec![
         ("C", c_with("shares.c", &["-g"])),

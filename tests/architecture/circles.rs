@@ -1,7 +1,7 @@
 //! Files of a crate that import each other in a circle.
 //!
-//! An import is a `use` or a path in code. It leads to the file that defines the item: a re-export is
-//! followed. Imports of items of a parent module (`mod.rs`, `lib.rs`) do not count, nor do tests.
+//! An import is a `use` or a path in code. It leads to the file that defines the item, through
+//! re-exports. Imports from a parent module (`mod.rs`, `lib.rs`) do not count, nor do tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-/// Steps through re-exports before one is given up.
+/// Limit of steps through re-exports.
 const MAX_REEXPORTS: usize = 8;
 
 /// Path of a module from the root of its crate.
@@ -19,21 +19,17 @@ type ModulePath = Vec<String>;
 struct Module {
     file: PathBuf,
     children: BTreeSet<String>,
-    /// Names that `use` brings in, with the path of each.
+    /// Names that `use` imports, with their paths.
     imports: Vec<(String, Vec<String>)>,
-    /// Modules of which everything is imported.
     globs: Vec<Vec<String>>,
-    /// Paths in code.
     paths: Vec<Vec<String>>,
     items: BTreeSet<String>,
 }
 
-/// The modules of one library or program.
 pub(crate) struct Modules {
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// Returns the root files of the library and the programs of a crate.
 pub(crate) fn roots(src: &Path) -> Vec<PathBuf> {
     let mut roots = vec![src.join("lib.rs"), src.join("main.rs")];
     for entry in fs::read_dir(src.join("bin"))
@@ -53,7 +49,7 @@ pub(crate) fn roots(src: &Path) -> Vec<PathBuf> {
 }
 
 impl Modules {
-    /// Parses a root file and the files of its modules, without tests.
+    /// Parses a root file and its modules, without tests.
     pub(crate) fn read(root: &Path) -> Self {
         let mut modules = Self {
             modules: BTreeMap::new(),
@@ -119,7 +115,7 @@ impl Modules {
         }
     }
 
-    /// Returns the path from the root of the crate; `None` if it leads into another crate.
+    /// Returns the path from the crate's root; `None` if it leads into another crate.
     fn absolute(&self, from: &ModulePath, path: &[String]) -> Option<Vec<String>> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -139,7 +135,7 @@ impl Modules {
         }
     }
 
-    /// Returns the module that defines what a path from the root leads to.
+    /// Returns the module that defines a path's target.
     fn definition(&self, path: &[String], steps: usize) -> Option<ModulePath> {
         let depth = (0..=path.len())
             .rev()
@@ -319,7 +315,6 @@ fn name_of(item: &syn::Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Writes files into a new folder, and returns the circles among them.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -339,7 +334,6 @@ fn planted_circle_is_found() {
         ("b.rs", "pub struct B(crate::c::C);"),
         ("c.rs", "pub struct C; fn f(_: &super::A) {}"),
     ];
-    // The path of `c` leads through the re-export of `lib.rs`.
     assert_eq!(circles_of(&direct), ["a.rs, b.rs, c.rs"]);
 }
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{read, root, tracked_files};
 
-/// Returns the destinations of inline links, without those in code blocks.
+/// Returns the destinations of inline links outside of code blocks.
 fn destinations(page: &str) -> Vec<&str> {
     let texts = page.split("```").step_by(2);
     let links = texts.flat_map(|text| text.split("](").skip(1));
@@ -16,7 +16,7 @@ fn destinations(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the anchors of headings, as GitHub makes them.
+/// Returns the anchors of headings, as on GitHub.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     headings
@@ -45,7 +45,7 @@ fn normalized(path: &Path) -> PathBuf {
     parts
 }
 
-/// Returns what is wrong with a link of a page, or `None` if it leads somewhere.
+/// Returns the fault of a page's link, if it has any.
 fn broken(page: &str, link: &str) -> Option<String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match path {
@@ -60,7 +60,6 @@ fn broken(page: &str, link: &str) -> Option<String> {
     (!has_anchor).then(|| format!("{page}: {link} has no such heading"))
 }
 
-/// Returns the paths of pages in a source text, such as `docs/design/README.md`.
 fn pages(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("docs/").filter_map(|(start, _)| {
         let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);

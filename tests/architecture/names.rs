@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Names in the repository.
 pub(crate) struct Names {
-    /// Words of Rust sources and manifests.
     words: BTreeSet<String>,
-    /// Paths of files and folders, from the root and from each folder below it.
+    /// Paths from the root and from each folder below it.
     paths: BTreeSet<String>,
 }
 
-/// Returns the texts between single backticks, without those in code blocks.
+/// Returns the texts between single backticks outside of code blocks.
 pub(crate) fn in_backticks(page: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (number, text) in page.split("```").enumerate() {
@@ -56,13 +54,12 @@ impl Names {
         Self { words, paths }
     }
 
-    /// Returns true for a path of the repository, and for a text of which every word stands in a source.
+    /// Returns true for a path of the repository, and for words that all stand in a source.
     pub(crate) fn has(&self, name: &str) -> bool {
         let path = name.trim_end_matches('/');
         if self.paths.contains(path) {
             return true;
         }
-        // A path has to exist as a whole.
         let is_path = name.contains('/') && !name.starts_with('/') && !name.contains(' ');
         let mut words = name
             .split(|c| !is_word(c) && c != '-')

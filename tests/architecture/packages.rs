@@ -1,10 +1,10 @@
-//! What `cargo package` needs of the crates: texts for the registry, files within the folder of
-//! the crate, dependencies that are published too.
+//! Needs of `cargo package`: texts for the registry, files within the crate's folder, published
+//! dependencies.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Lines that the manifest of each published crate has.
+/// Lines of each published crate's manifest.
 const NEEDED: &[&str] = &[
     "description = \"",
     "version.workspace = true",
@@ -21,7 +21,6 @@ pub(crate) fn is_private(manifest: &str) -> bool {
     manifest.lines().any(|line| line == "publish = false")
 }
 
-/// Returns the faults of the manifest of a published crate.
 pub(crate) fn faults(manifest: &str, dependencies: &[String], private: &[String]) -> Vec<String> {
     let missing = NEEDED
         .iter()
@@ -34,7 +33,7 @@ pub(crate) fn faults(manifest: &str, dependencies: &[String], private: &[String]
     missing.chain(unpublished).collect()
 }
 
-/// Returns each file that a source includes from outside the crate's folder. A package lacks it.
+/// Returns files that a source includes from outside the crate's folder. A package lacks them.
 pub(crate) fn outside_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![folder.join("src"), folder.join("examples")];
@@ -70,7 +69,6 @@ fn included(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A path without `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

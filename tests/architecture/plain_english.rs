@@ -1,7 +1,8 @@
 //! Expressions that make technical English hard to read, counted for each 1,000 words.
 //!
-//! Three kinds: a relative clause in place of a noun ("what is", "those of"), a preposition with "which", and verbs of
-//! speaking or keeping in the passive ("is told", "is kept"). Well-read projects of the field have 1 to 2.6.
+//! Three kinds: a relative clause in place of a noun ("what is", "those of"), a preposition with
+//! "which", and verbs of speaking or keeping in the passive ("is told", "is kept"). Well-read
+//! projects have 1 to 2.6.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +27,6 @@ static HARD: LazyLock<Regex> = LazyLock::new(|| {
 static WORD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("[A-Za-z']+").expect("a regular expression"));
 
-/// Returns the comments of all Rust files below a folder.
 pub(crate) fn comments_below(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("a readable folder") {
@@ -49,7 +49,7 @@ pub(crate) fn comments_below(folder: &Path) -> String {
     text
 }
 
-/// Returns a message if a text has more hard expressions than `limit` for each 1,000 words.
+/// Returns a message if a text exceeds `limit` for each 1,000 words.
 pub(crate) fn above(name: &str, text: &str, limit: f64) -> Option<String> {
     let words = WORD.find_iter(text).count();
     let found: Vec<&str> = HARD.find_iter(text).map(|hard| hard.as_str()).collect();

@@ -37,7 +37,7 @@ fn many_threads_are_recorded_by_events_of_whole_cpus() {
     let rprof = rprof
         .arg(env!("CARGO_BIN_EXE_rprof"))
         .words("record -F 499 -g -p");
-    // The command only makes the parent go on, and bounds the time.
+    // The command makes the parent go on, and bounds the time.
     let command = "touch go; sleep 4";
     let run = rprof
         .arg(pids.join(","))
@@ -65,7 +65,6 @@ fn many_threads_are_recorded_by_events_of_whole_cpus() {
     );
     assert!(own > 100 && child > 100, "{counts:?} {run}");
     assert_eq!(of(&|key| key.0 == number(&other)), 0, "{counts:?} {run}");
-    // The rest is the shell, its sleeps and the sleepers.
     assert!(own + child > all * 9 / 10, "{counts:?} {run}");
     let quality = here.report("").quality;
     assert!(

@@ -25,8 +25,7 @@ fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
     counts
 }
 
-/// Returns thread and time of each sample in perf.data. A task that has already exited has thread
-/// -1.
+/// A task that has already exited has thread -1.
 fn samples(here: &Here) -> Vec<(u32, u64)> {
     let run = here.rprof("script -G --ns -F tid,time").ok();
     let parse = |line: &str| {
@@ -51,7 +50,7 @@ fn assert_all_mapped(here: &Here) {
     assert!(unmapped.is_null(), "{quality:#}");
 }
 
-/// CPU time of each thread at certain clock times.
+/// CPU time of each thread at clock times.
 type Moments = BTreeMap<u32, Vec<(u64, u64)>>;
 
 fn moments(path: &Path) -> Moments {
@@ -73,8 +72,7 @@ fn threads_born_during_attach_are_recorded_once() {
     measured(record_a_crowd);
 }
 
-/// Reciprocal of the share of threads that may be missed, because of lost samples or a stalled
-/// machine.
+/// Reciprocal of the share of threads that may be missed: lost samples or a stalled machine.
 const FEW: usize = 50;
 
 fn record_a_crowd() -> Result<(), String> {
@@ -140,8 +138,7 @@ fn record_a_crowd() -> Result<(), String> {
         threads += 1;
         all_expected += expected;
         all_counted += counted;
-        // The timer fires once in each period of the thread's running time. Twice would mean two
-        // events.
+        // The timer fires once in each period of running time. Twice would mean two events.
         assert!(
             counted <= expected * 3 / 2 + 3,
             "{tid}: {counted} for {expected} periods"
@@ -159,7 +156,7 @@ fn record_a_crowd() -> Result<(), String> {
         format!("missed {missing:?}")
     })?;
     // In a stall of a virtual machine, the thread's clock goes on and the timer fires once. So time
-    // counts only up to several times the normal duration of a step.
+    // counts only up to several times a step's normal duration.
     check(all_counted * 2 >= all_in_motion, || {
         format!("{all_counted} samples for {all_in_motion} periods")
     })?;
@@ -249,7 +246,7 @@ fn the_whole_system_is_recorded_while_a_command_runs() {
     assert!(counts.contains_key(&number(&program)), "{counts:?}");
     let comms = here.rprof("script -G -F comm,tid").ok().out();
     assert!(comms.lines().any(|line| line.trim().starts_with("endless")));
-    // A numeric name means a missing thread name.
+    // A numeric name means a missing one.
     let mut names = comms.lines().map(str::trim);
     assert!(
         !names.any(|line| line.starts_with(':') && !line.starts_with(":-1")),
@@ -259,7 +256,6 @@ fn the_whole_system_is_recorded_while_a_command_runs() {
     program.end();
 }
 
-/// Returns the folder where tests can create cgroups, if there is one.
 fn cgroup_mount() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mut mounts = mounts
@@ -346,7 +342,6 @@ fn a_user_is_recorded_alone() {
 fn an_attached_process_that_execs_and_forks_is_followed() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Each shell starts a child, works, and executes another shell.
     let script = here.path("again.sh");
     let text = "sh -c 'i=0; while [ $i -lt 500 ]; do i=$((i+1)); done' &\n\
                 i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; wait; exec sh \"$0\"\n";
@@ -394,7 +389,6 @@ fn pid_option_takes_a_threads_id_for_its_process() {
     for name in ["work_left", "work_right"] {
         assert!(report.only().total_share(name) > 0.1, "{name}");
     }
-    // A tid and the pid of its process are one target.
     let both = here.rprof(&format!("record -q -e cpu-clock -d 0.2 -p {tid},{pid}"));
     both.ok();
     assert_all_mapped(&here);
@@ -440,7 +434,6 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
             run.ok().is_clean();
             std::fs::remove_file(here.path("out")).expect("a picture of what was recorded");
         }
-        // One target at a time, and no invalid one.
         for (wrong, said) in [
             (
                 format!("-p {pid} --tid {pid}"),
@@ -487,14 +480,13 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
             }
         }
     }
-    // A file may stand before or after the options, with two filters at once.
+    // A file may stand before or after the options.
     for line in [
         format!("flamegraph -q -o out perf.data -t {pid} --pid {pid}"),
         format!("html -q -o out -C 0-1023 --tid {pid} perf.data"),
     ] {
         here.rprof(&line).ok();
     }
-    // An option that selects processes to record is invalid for a file.
     here.rprof("flamegraph -o out -i ./perf.data --pid 1 --with-children")
         .exits(2)
         .says("--with-children is for recording, but ./perf.data is read");

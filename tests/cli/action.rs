@@ -64,7 +64,7 @@ fn the_action_compares_two_commands_and_keeps_the_comment() {
     assert!(read("summary").contains("knob&#95;f"));
 }
 
-/// A program in place of rprof, which keeps its arguments and writes what `-o` names.
+/// Keeps its arguments and writes what `-o` names.
 const ARGUMENTS: &str = r#"#!/bin/sh
 [ "$1" = doctor ] && exit 0
 printf '<%s>' "$@" >>arguments
@@ -102,7 +102,6 @@ fn the_action_takes_options_as_words_and_no_output_of_two_lines() {
     assert_eq!(read("arguments") + &read("output"), "");
 }
 
-/// Name of the archive of this version and machine, without its extension.
 fn release_name() -> String {
     let machine = std::env::consts::ARCH;
     format!("rprof-{}-{machine}-linux", env!("CARGO_PKG_VERSION"))
@@ -113,7 +112,7 @@ fn write_program(here: &Here, name: &str, text: &str) {
     fs::set_permissions(here.path(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Makes a folder of releases. It has one archive, whose rprof writes its arguments to a file.
+/// Makes a folder with one archive, whose rprof writes its arguments to a file.
 fn publish(here: &Here) {
     let name = release_name();
     let folder = format!("releases/v{}", env!("CARGO_PKG_VERSION"));
@@ -126,7 +125,7 @@ fn publish(here: &Here) {
     .ok();
 }
 
-/// The action without an installed rprof. A program in place of Cargo reports that it ran.
+/// Runs the action without an installed rprof. A stand-in for Cargo reports that it ran.
 fn action_with_releases(here: &Here, releases: &str) -> Shell {
     fs::create_dir_all(here.path("bin")).unwrap();
     write_program(here, "bin/cargo", "#!/bin/sh\necho cargo \"$1\"\nexit 9\n");

@@ -52,7 +52,7 @@ fn of_something_else() {
 const PRINT: &str =
     r#"fn main() { println!("{:?}", std::env::args().skip(1).collect::<Vec<_>>()); }"#;
 
-/// Creates a workspace of two packages. Returns a function that runs `cargo rprof` with arguments.
+/// Creates two packages. The result runs `cargo rprof`.
 fn workspace(here: &Here) -> impl Fn(&str) -> Shell + '_ {
     let write = |name: &str, text: &str| {
         let path = here.path(name);
@@ -154,7 +154,6 @@ fn programs_of_all_kinds_are_run_as_cargo_runs_them() {
 fn a_program_that_is_not_there_is_told() {
     let here = Here::new();
     let cargo = workspace(&here);
-    // The workspace root is no package.
     let run = cargo("record --offline").run();
     run.exits(1).says("several binaries").says("app, tool");
     cargo("record --offline -p app --bin none")

@@ -33,7 +33,6 @@ fn show_shares() -> Result<(), String> {
     assert_eq!(shares.len(), 4, "functions below the table of\n{run}");
     let other = 1.0 - shares.iter().map(|s| s.1).sum::<f64>();
     for (made, measured, name) in shares {
-        // Shares are printed with two decimals.
         check_share(name, measured, made, samples, other + 0.0001)?;
         assert!(
             out.lines()

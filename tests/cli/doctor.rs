@@ -1,4 +1,4 @@
-//! `rprof doctor`: obstacles to recording, compared with actual recordings.
+//! `rprof doctor`, compared with actual recordings.
 
 use serde_json::Value;
 

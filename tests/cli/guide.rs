@@ -1,13 +1,14 @@
-//! Pages of docs/guide and docs/ci.md: runs their commands, and compares the output.
+//! Runs the commands of docs/guide and docs/ci.md, and compares the output.
 //!
-//! Blocks of ```` ```sh ```` run page by page, in one shell that ends at the first failure. A block of
+//! Blocks of ```` ```sh ```` run page by page, in one shell that ends at the first failure. A block
+//! of
 //! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{Here, needs};
 
-/// One command block of a page, with the lines that the page shows of its output.
+/// Command block of a page, with the shown lines of its output.
 struct Step {
     script: String,
     shown: Vec<String>,
@@ -32,7 +33,6 @@ fn steps(page: &str) -> Vec<Step> {
                 let step = steps.last_mut().expect("output follows a command");
                 step.shown.extend(lines.lines().map(str::to_owned));
             }
-            // Not executable here.
             "console" | "yaml" => {}
             other => panic!("{page}: a block of {other:?}"),
         }
@@ -40,7 +40,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// A line without its figures and spaces, which differ.
+/// Removes figures and spaces, which differ.
 fn shape(line: &str) -> String {
     let line: String = line
         .chars()
@@ -49,7 +49,6 @@ fn shape(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs all of a page.
 fn follow(page: &str) {
     let here = Here::new();
     let folder = Path::new(env!("CARGO_BIN_EXE_rprof"))

@@ -2,7 +2,7 @@
 
 use crate::support::{Here, c, needs};
 
-/// For perf commands that rprof lacks, the message names a replacement.
+/// The message names a replacement.
 #[test]
 fn commands_of_perf_are_answered_with_what_to_type() {
     let here = Here::new();
@@ -20,7 +20,6 @@ fn commands_of_perf_are_answered_with_what_to_type() {
         .says("unrecognized subcommand");
 }
 
-/// Options of other profilers, in their own syntax.
 #[test]
 fn options_of_other_profilers_are_taken_or_answered_with_ours() {
     let here = Here::new();
@@ -121,7 +120,6 @@ const COMMANDS: [&str; 13] = [
     "man",
 ];
 
-/// Flags that perf users know, and rprof's own.
 const FLAGS: [(&str, &[&str]); 5] = [
     (
         "record",
@@ -235,7 +233,7 @@ fn manual_pages_have_every_flag_of_help() {
         for section in ["EXAMPLES", "ENVIRONMENT", "FILES", "SEE ALSO"] {
             page.prints(&format!(".SH {section}"));
         }
-        // Man page sources escape every hyphen with a backslash.
+        // Man page sources escape hyphens.
         let page = page.out().replace("\\-", "-");
         let help = here.rprof(command).arg("--help").ok();
         let help = help.out();
@@ -278,7 +276,6 @@ fn completions_have_every_command_and_values_and_events() {
         ] {
             script.prints(text);
         }
-        // Parsed by the shell, if installed.
         std::fs::write(here.path(shell), script.bytes()).unwrap();
         let check = format!("command -v {shell} >/dev/null || exit 0; {shell} -n {shell}");
         here.sh(&check).ok().says_nothing();
@@ -301,7 +298,6 @@ fn a_mistyped_event_gets_a_suggestion() {
     }
 }
 
-/// perf refuses most of them as well.
 #[test]
 fn empty_parts_of_lists_are_errors() {
     let here = Here::new();
@@ -345,11 +341,9 @@ fn names_that_look_like_options_or_sizes_are_explained() {
     here.rprof("record -o /dev/full -e cpu-clock -- true")
         .exits(1)
         .says("cannot write /dev/full: No space left");
-    // Two -v are one, as in perf.
     here.rprof("record -vv -e cpu-clock -- true").ok();
 }
 
-/// Refused before a command that may take an hour starts.
 #[test]
 fn contradicting_options_are_refused_before_the_command_runs() {
     let here = Here::new();
@@ -396,7 +390,7 @@ fn unavailable_call_graphs_are_refused_with_an_alternative() {
     assert!(!here.path("ran").exists());
 }
 
-/// `-z9` as in perf. Arguments of the command are not changed.
+/// Arguments of the command are not changed.
 #[test]
 fn a_compression_level_may_stand_at_its_flag() {
     needs!(PerfEvents);
@@ -419,7 +413,6 @@ fn a_process_of_another_user_is_refused_by_name() {
     let program = here.path("private");
     std::fs::copy(c("shares.c"), &program).unwrap();
     let run = match rustix::process::geteuid().is_root() {
-        // Root can read every program.
         true => {
             here.sh("chown 65534 private && chmod 4711 private").ok();
             here.rprof("record -- ./private 0.1").ok()

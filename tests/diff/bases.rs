@@ -2,7 +2,7 @@
 
 use crate::support::{Here, c, needs};
 
-/// Returns a gate of one short run, unless the options set the number.
+/// Runs once, unless the options set the number.
 fn gate(here: &Here, options: &str, seconds: &str) -> crate::support::Shell {
     let runs = if options.contains("--runs") {
         ""
@@ -57,7 +57,7 @@ fn a_base_of_another_machine_is_not_compared() {
     run.says("cannot compare")
         .says("processor Z80 @ 4 MHz, here");
     assert!(!run.err().contains("run 1 of 1"), "{run}");
-    // A damaged note does not identify the machine, so it must not count as this one.
+    // A damaged note must not count as this machine's.
     std::fs::write(&note, "{\"cpu\":").unwrap();
     let run = gate(&here, "--base base", PLAIN).exits(2);
     run.says("base/machine.json does not describe a machine");
@@ -80,7 +80,6 @@ fn each_machine_has_a_base_of_its_own() {
     renewed.says("1 run is now the base for this machine");
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{run}");
-    // With --strict, a gate without a base does not pass.
     gate(&here, "--baseline-dir none --strict", PLAIN).exits(4);
 }
 
@@ -126,7 +125,7 @@ fn a_base_that_is_empty_or_damaged_is_told() {
     gate(&here, "--save base", PLAIN).ok();
     let file = here.path("base/1.data");
     let whole = std::fs::read(&file).unwrap();
-    // The missing part may contain a regression, so there is no verdict.
+    // The missing part may contain a regression.
     std::fs::write(&file, &whole[..whole.len() * 9 / 10]).unwrap();
     let run = gate(&here, "--base base --noise 5% --strict", PLAIN).exits(4);
     run.prints("1 of the old recordings is damaged or cut off")
@@ -137,8 +136,7 @@ fn a_base_that_is_empty_or_damaged_is_told() {
     gate(&here, "--base base -e cpu-clock", PLAIN)
         .exits(2)
         .says("do not compare");
-    // A program without samples: at 1 Hz, the first sample comes after a second of CPU time. At
-    // higher rates one might hit the milliseconds of process start.
+    // A program without samples: at 1 Hz, the first sample comes after a second of CPU time.
     gate(&here, "--save base -F 1", "0 0 0").ok();
     gate(&here, "--base base", PLAIN)
         .exits(1)

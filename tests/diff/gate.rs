@@ -50,8 +50,7 @@ fn what_a_false_finding_is_can_be_chosen() {
         let parse = rows.clone().find(|row| row["function"] == "parse").unwrap();
         parse["self"]["visible"].as_f64().unwrap()
     };
-    // The stricter correction gives a larger p-value. For a single test, the other two give the
-    // same.
+    // For a single test, the other two give the same.
     assert!(p("by") > p("bh"), "{} {}", p("by"), p("bh"));
     assert_eq!(p("holm").to_bits(), p("bh").to_bits());
     here.rprof(&format!("{SETS} --correction none"))
@@ -79,7 +78,7 @@ fn what_cannot_be_told_passes_unless_strict() {
         .exits(4);
     here.rprof("diff old0 new0 --fail-above 5% --noise 1%")
         .exits(3);
-    // No verdict, because most names differ.
+    // Most names differ.
     std::fs::write(
         here.path("other"),
         "main;x 1500\nmain;y 3000\nmain;z 2000\n",
@@ -91,7 +90,7 @@ fn what_cannot_be_told_passes_unless_strict() {
     assert!(run.out().contains("no verdict"), "{}", run.out());
 }
 
-/// Writes eight runs per side with a known rise and spread: `old0` to `old7`, `new0` to `new7`.
+/// Writes eight runs per side with a known rise and spread.
 fn with_rise(here: &Here, rise: f64, spread: f64) {
     const Z: [f64; 8] = [-1.42, -0.85, -0.47, -0.15, 0.15, 0.47, 0.85, 1.42];
     for run in 0..8 {
@@ -113,7 +112,6 @@ fn eight_runs(options: &str) -> String {
     format!("diff --base {}--new {}{options}", side("old"), side("new"))
 }
 
-/// Results of one comparison in all output formats.
 struct Said {
     /// First words of the headline.
     word: String,
@@ -135,7 +133,6 @@ fn said(here: &Here, limit: f64) -> Said {
         .rprof(&eight_runs(&format!("{options} --strict")))
         .run();
     let headline = text(&json["headline"]);
-    // The table and the comment begin like the document.
     assert!(
         strict.out().starts_with(&format!("# {headline}\n")),
         "{strict}"

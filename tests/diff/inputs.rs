@@ -69,7 +69,6 @@ fn the_picture_is_well_formed_and_has_both_panels() {
         has("to 2.00 k, +100 %") && has("new)") && has("gone)"),
         "{titles:?}"
     );
-    // Written to standard output, it replaces the table.
     let run = here.rprof("diff old new -q -o -").ok();
     assert_eq!(well_formed(&run.out()).len(), titles.len());
 }
@@ -105,7 +104,7 @@ fn a_folder_stands_for_the_recordings_in_it() {
         let run = here.rprof(&format!("diff {arguments} --format json")).ok();
         let json: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
         let files = |side: &str| json[side]["files"].as_array().unwrap().clone();
-        // The tenth run sorts after the ninth. Renamed old files do not count.
+        // The tenth run sorts after the ninth.
         assert_eq!(files("old"), ["before/9.folded", "before/10.folded"]);
         assert_eq!(files("new"), ["after/9.folded", "after/10.folded"]);
         assert_eq!(json["noise"]["source"], "runs");
@@ -170,7 +169,6 @@ fn amounts_are_divided_by_what_was_asked() {
     assert_eq!(f(&json("")), (1000.0, 2000.0));
     assert_eq!(f(&json("--per 10:20")), (100.0, 100.0));
     assert_eq!(f(&json("--per total")), (0.25, 0.25));
-    // If everything doubles, no single function is reported.
     let uniform = json("--noise 2%");
     assert_eq!(uniform["total"]["verdict"], "regressed");
 }

@@ -1,13 +1,12 @@
-//! Compares recordings of a program with a knob: one function takes four times as long as before.
+//! Compares recordings of a program where one function takes four times as long.
 //!
-//! The program measures its work by its own CPU clock, so its CPU time is known on any machine.
-//! Tolerances are a factor of two.
+//! The program measures its work by its CPU clock. Tolerances are a factor of two.
 
 use serde_json::Value;
 
 use crate::support::{Here, c, needs};
 
-/// CPU seconds of the functions, before and after.
+/// CPU seconds of the functions.
 const OLD: &str = "0.1 0.2 0.2";
 const NEW: &str = "0.4 0.2 0.2";
 
@@ -35,7 +34,7 @@ fn diff(here: &Here, arguments: &str) -> Value {
 fn what_takes_more_is_found_on_real_recordings() {
     needs!(PerfEvents);
     let here = recorded();
-    // The noise limit is wide, because the machine may be busy.
+    // The machine may be busy.
     let json = diff(&here, "old.data new.data --noise 5%");
     let f = row(&json, "knob_f");
     assert_eq!(f["self"]["verdict"], "regressed", "{f:#}");
@@ -43,7 +42,6 @@ fn what_takes_more_is_found_on_real_recordings() {
         let found = f["self"][side].as_f64().unwrap() / 1e9;
         assert!((0.5..2.0).contains(&(found / seconds)), "{side}: {f:#}");
     }
-    // Its callers take more because of it.
     let main = row(&json, "main");
     assert!(
         main["total"]["difference"].as_f64().unwrap() > 0.0,
@@ -60,7 +58,7 @@ fn what_takes_more_is_found_on_real_recordings() {
         assert_eq!(f["self"][a], mirrored["self"][b]);
     }
 
-    // One run per side shows no variance, so the change is only suspected, and fails no gate.
+    // One run per side shows no variance.
     let unknown = diff(&here, "old.data new.data");
     assert_eq!(row(&unknown, "knob_f")["self"]["verdict"], "suspected");
     assert_eq!(
@@ -78,7 +76,6 @@ fn what_takes_more_is_found_on_real_recordings() {
     let same = diff(&here, "old.data old.data --fail-above 1% --strict");
     assert_eq!(same["verdict"], "same");
 
-    // The default files are the same as in perf.
     std::fs::rename(here.path("old.data"), here.path("perf.data.old")).unwrap();
     std::fs::rename(here.path("new.data"), here.path("perf.data")).unwrap();
     let default = diff(&here, "--noise 5%");
@@ -110,7 +107,7 @@ fn amounts_are_those_of_perf_diff_and_of_folded_stacks() {
         let has = |amount: &f64| numbers.contains(amount);
         assert!(expected.iter().all(has), "{expected:?}: {line}");
     }
-    // inferno computes the same weights from folded stacks, with two commands.
+    // inferno computes the same weights from folded stacks.
     for side in ["old", "new"] {
         here.rprof(&format!(
             "collapse --no-inline {side}.data -o {side}.folded"

@@ -9,7 +9,7 @@ use crate::support::{Here, c_with, needs};
 
 const SETS: &str = "diff --base old0 old1 old2 --new new0 new1 new2 --fail-above 5%";
 
-/// Writes three runs per side where a function has these numbers of samples.
+/// Writes three runs per side of one function.
 fn with_runs(old: u64, new: u64) -> Here {
     let here = Here::new();
     for (name, parse) in [("old", old), ("new", new)] {
@@ -90,7 +90,7 @@ fn github_is_told_by_annotations_and_in_the_summary() {
         .filter(|line| line.starts_with("::error title=parser::"))
         .map(str::to_owned)
         .collect();
-    // One cause, one annotation, although its callers take more too.
+    // One cause, one annotation.
     assert_eq!(errors.len(), 1, "{run}");
     assert!(errors[0].contains("::parse takes more"), "{run}");
     let text = std::fs::read_to_string(&summary).unwrap();
@@ -130,7 +130,7 @@ fn an_annotation_stands_where_the_function_begins() {
         + (source.lines())
             .position(|line| line.contains(" void burn_until("))
             .unwrap();
-    // Doubled again. The noise limit is wide, because the machine may be busy.
+    // The machine may be busy.
     (here.rprof("diff old.data new.data --noise 5% --fail-above 5% --github"))
         .env("GITHUB_WORKSPACE", root.to_str().unwrap())
         .exits(3)
@@ -146,7 +146,6 @@ fn what_may_fail_can_be_chosen() {
     assert_eq!(gate("--scope inclusive"), Some(3));
     assert_eq!(gate("--scope self --only a"), Some(0));
     assert_eq!(gate("--only *parse --scope self"), Some(3));
-    // An allowed function also allows the increase of its callers and the program.
     assert_eq!(gate("--allow *parse"), Some(0));
     assert_eq!(gate("--allow b"), Some(3));
 }

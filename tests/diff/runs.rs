@@ -7,7 +7,7 @@ fn commands_in_turns_are_compared() {
     needs!(PerfEvents);
     let here = Here::new();
     let knob = c("knob.c");
-    // The noise limit is wide, because the machine may be busy. The change is fourfold.
+    // The machine may be busy. The change is fourfold.
     let gate = |old: &str, new: &str| {
         here.rprof("gate --runs 2 --noise 5% --markdown comment.md --")
             .arg(&knob)
@@ -19,7 +19,6 @@ fn commands_in_turns_are_compared() {
     let run = gate("0.1 0.1 0.1", "0.4 0.1 0.1").exits(3);
     assert!(run.out().contains("knob_f"), "{}", run.out());
     assert!(run.err().contains("failed above 5 %"), "{}", run.err());
-    // Two runs of one command, not two commands.
     assert!(!run.out().contains("and 1 more"), "{run}");
     let comment = std::fs::read_to_string(here.path("comment.md")).unwrap();
     assert!(comment.contains("knob&#95;f"), "{comment}");

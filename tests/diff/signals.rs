@@ -6,8 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Running, c, needs, wait_until};
 
-/// Starts a gate with a command that runs until a signal. Returns it and the command's pid.
-/// Temporary folders are in `tmp`.
+/// Starts a gate of an endless command. Returns it and the command's pid. Temporary folders are in
+/// `tmp`.
 fn gate(here: &Here, options: &str, command_options: &str) -> (Running, Pid) {
     std::fs::create_dir_all(here.path("tmp")).unwrap();
     let tmp = here.path("tmp");
@@ -57,7 +57,6 @@ fn a_signal_ends_the_command_and_leaves_nothing() {
 fn the_second_signal_ends_a_command_that_does_not_heed_the_first() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Without `:::` and a base, gate needs a folder for the runs.
     let (gate, command) = gate(&here, "--save base", "ignore");
     gate.signal(Signal::TERM);
     // The recorder must forward the first signal before a second one counts, which is not visible

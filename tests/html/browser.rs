@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use super::marionette::Marionette;
 use crate::support::{Here, Running, wait_until};
 
-/// Code points of special keys in WebDriver.
+/// Special keys in WebDriver.
 pub(crate) const ENTER: char = '\u{e007}';
 pub(crate) const TAB: char = '\u{e004}';
 pub(crate) const ESCAPE: char = '\u{e00c}';
 pub(crate) const DOWN: char = '\u{e015}';
 
-/// Headless browser with its own session.
 pub(crate) struct Browser(Link);
 
 enum Link {
@@ -25,7 +24,7 @@ enum Link {
 struct Chromium {
     agent: ureq::Agent,
     session: String,
-    // Ends with its processes, which the test folder's tether also kills.
+    // Ends with its processes.
     _driver: Running,
 }
 
@@ -112,20 +111,19 @@ impl Browser {
         self.post("/url", &json!({ "url": address }));
     }
 
-    /// Opens a page from its file, and waits until it shows its data.
+    /// Opens a page, and waits for its data.
     pub(crate) fn open(&self, page: &Path) {
         self.open_at(page, "");
     }
 
-    /// Opens a page with `state` as URL fragment: see [`open`](Browser::open).
+    /// Opens a page with `state` as URL fragment.
     pub(crate) fn open_at(&self, page: &Path, state: &str) {
-        // Another page in between forces a reload. Otherwise only the fragment would change.
+        // Another page forces a reload.
         self.go("about:blank");
         self.go(&format!("file://{}#{state}", page.display()));
         self.wait_ready();
     }
 
-    /// Waits until the page shows its data.
     pub(crate) fn wait_ready(&self) {
         wait_until("the page shows its data", || {
             self.run("return document.documentElement.dataset.ready ?? null") != Value::Null
@@ -139,7 +137,7 @@ impl Browser {
         );
     }
 
-    /// Runs a function body in the page. Returns its result.
+    /// Runs a function body in the page.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.run_with(script, &[])
     }
@@ -167,13 +165,12 @@ impl Browser {
         )
     }
 
-    /// Returns the log entries since the last call.
+    /// Returns the log since the last call.
     pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let log = self.post("/se/log", &json!({ "type": kind }));
         log.as_array().cloned().unwrap_or_default()
     }
 
-    /// Returns the requested URLs since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         let events = self.log("performance").into_iter().filter_map(|entry| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
@@ -188,7 +185,7 @@ impl Browser {
         events.collect()
     }
 
-    /// Returns errors and policy violations of the page since the last call.
+    /// Returns errors and policy violations since the last call.
     pub(crate) fn complaints(&self) -> Vec<Value> {
         match &self.0 {
             Link::Chromium(_) => self.log("browser"),
@@ -196,13 +193,12 @@ impl Browser {
         }
     }
 
-    /// Asserts that there are no errors and no policy violations.
     pub(crate) fn is_content(&self) {
         let log = self.complaints();
         assert!(log.is_empty(), "{log:#?}");
     }
 
-    /// Returns the displayed functions: self, total, name, object.
+    /// Returns self, total, name and object.
     pub(crate) fn functions(&self) -> Vec<(u64, u64, String, String)> {
         let table = self.run("return rprof.tsv()");
         let table = table.as_str().expect("a table");
@@ -217,7 +213,7 @@ impl Browser {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // The driver then ends its browser and removes its folder.
+        // The driver then ends its browser.
         drop(self.agent.delete(&self.session).call());
     }
 }

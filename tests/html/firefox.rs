@@ -16,7 +16,7 @@ fn in_firefox_no_view_breaks_a_rule_and_a_keyboard_is_enough() {
     assert_eq!(requests, 0);
     browser.open(&here.path("profile.html"));
     page::by_keyboard(&browser);
-    // This test detects policy violations.
+    // This must be reported as a violation.
     browser.run("const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image)");
     crate::support::wait_until("a report of the policy", || {
         !browser.complaints().is_empty()

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::browser::Browser;
 use crate::support::{Here, needs, well_formed};
 
-/// Names of functions and of a thread, each with a visible effect if it were executed.
+/// Names with a visible effect if they were executed.
 fn names() -> Vec<String> {
     let long: String = "<b>".repeat(28 << 10).chars().take(28 << 10).collect();
     [
@@ -34,7 +34,7 @@ fn hostile_names_are_text_in_every_view() {
     hostile_names(&here, &Browser::start(&here, 1300, 800));
 }
 
-/// Shows a page with hostile names in every view, and compares with harmless names.
+/// Compares a page of hostile names with harmless ones, in every view.
 pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     let names = names();
     let mut folded = String::new();
@@ -59,7 +59,7 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     assert!(!markup.contains("<img") && !markup.contains("<svg onload"));
 
     let tags = "return [...document.querySelectorAll('*')].map(element => element.tagName).filter(tag => /^(IMG|SCRIPT|IFRAME|B|STYLE|LINK|TITLE|OBJECT)$/.test(tag)).sort().join()";
-    // Does not count `<wbr>`, which lets a long name wrap after `::`.
+    // `<wbr>` lets a long name wrap after `::`.
     let count = "return document.querySelectorAll('*:not(wbr)').length";
     let mut counts: Vec<Vec<Value>> = Vec::new();
     for page in ["harmless.html", "hostile.html"] {
@@ -98,7 +98,7 @@ pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     }
 }
 
-/// Returns a name as `rprof` shows it: characters that hide or reorder text are replaced.
+/// Returns a name as shown: characters that hide or reorder text are replaced.
 fn rprof_export_clean(name: &str) -> String {
     let hidden = |c: char| {
         c.is_control()

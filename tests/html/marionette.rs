@@ -1,6 +1,6 @@
 //! Drives Firefox by its own protocol, Marionette: length-prefixed JSON over TCP
-//! (<https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html>). The WebDriver
-//! proxy geckodriver has no Debian package, and only translates to Marionette.
+//! (<https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html>). geckodriver has no
+//! Debian package.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Here, Running, wait_until};
 
-/// Settings of a browser without external connections.
+/// No external connections.
 const SETTINGS: &str = "user_pref(\"marionette.port\", 0);
 user_pref(\"browser.startup.page\", 0);
 user_pref(\"browser.shell.checkDefaultBrowser\", false);
@@ -19,7 +19,6 @@ user_pref(\"network.captive-portal-service.enabled\", false);
 user_pref(\"network.connectivity-service.enabled\", false);
 ";
 
-/// A session with its own headless Firefox.
 pub(super) struct Marionette {
     stream: RefCell<(BufReader<TcpStream>, u32)>,
     _firefox: Running,

@@ -25,11 +25,11 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
     assert!(!requests.is_empty());
     for address in requests {
         let is_own = address.split('#').next() == Some(&file);
-        // The icon, which is an empty data URL, and the blank page in between.
+        // An empty data URL as icon, and the blank page in between.
         let is_inside = address.starts_with("data:,") || address == "about:blank";
         assert!(is_own || is_inside, "{address}");
     }
-    // Policy violations are seen: markup from text, and an external image.
+    // Markup from text, and an external image, are violations.
     let refused = browser.run(
         "try { document.body.innerHTML = '<p>x'; return 'made' } catch (error) { return error.name }",
     );
@@ -46,7 +46,7 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
     });
 }
 
-/// Shows every view with every kind of time line, every dialog and both themes. None may report an
+/// Shows every view, every kind of time line, every dialog and both themes. None may report an
 /// error.
 pub(super) fn through_every_view(browser: &Browser) {
     for view in VIEWS {
@@ -103,7 +103,7 @@ fn a_page_that_was_saved_from_the_browser_shows_the_same() {
     let functions = browser.functions();
     let elements = "return document.querySelectorAll('#app *').length";
     let count = browser.run(elements);
-    // Like "save page as": the document with the script's changes.
+    // Like "save page as".
     let saved = browser.run("return '<!doctype html>\\n' + document.documentElement.outerHTML");
     std::fs::write(here.path("saved.html"), saved.as_str().expect("markup")).expect("written");
     browser.open(&here.path("saved.html"));
@@ -129,7 +129,7 @@ fn without_javascript_there_is_a_table_of_the_hottest_functions() {
     }
 }
 
-/// Returns the names of the elements that a screen reader finds with this role.
+/// Returns the names that a screen reader finds for a role.
 fn accessible(browser: &Browser, role: &str) -> Vec<String> {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().expect("nodes");
@@ -188,7 +188,6 @@ fn a_keyboard_is_enough() {
 
 pub(super) fn by_keyboard(browser: &Browser) {
     let state = |what: &str| browser.run(&format!("return rprof.state.{what}"));
-    // Tab reaches the flame graph.
     let is_there = || browser.run("return document.activeElement === rprof.flame.canvas") == true;
     for _ in 0..200 {
         if is_there() {

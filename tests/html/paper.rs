@@ -26,7 +26,6 @@ fn on_paper_a_graph_is_whole_and_light_and_the_screen_is_as_it_was_afterwards() 
     let paper = shown();
     let rows = paper["rows"].as_u64().expect("rows");
     assert!((5..=50).contains(&rows), "{paper}");
-    // Two canvas pixels per page pixel, and all rows are visible.
     assert_eq!(
         [
             &paper["theme"],
@@ -45,7 +44,6 @@ fn on_paper_a_graph_is_whole_and_light_and_the_screen_is_as_it_was_afterwards() 
     browser.run("dispatchEvent(new Event('afterprint'))");
     // A resize observer reports the size after layout.
     wait_until("the screen is as before", || shown() == before);
-    // The browser's own printing does the same.
     let pdf = browser.devtools("Page.printToPDF", &json!({ "printBackground": true }));
     assert!(pdf["data"].as_str().is_some_and(|data| data.len() > 1000));
     wait_until("the screen is as before", || shown() == before);

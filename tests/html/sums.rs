@@ -10,8 +10,7 @@ use rprof_testing::Random;
 
 type Sums = BTreeMap<(String, String), (u64, u64)>;
 
-/// Returns self and total by function and object. Unnamed parts of an object with different reasons
-/// are separate rows.
+/// Unnamed parts of an object with different reasons are separate rows.
 fn of_report(report: &Report) -> Sums {
     let mut sums = Sums::new();
     for row in report.events.iter().flat_map(|event| &event.rows) {
@@ -32,7 +31,7 @@ fn of_page(browser: &Browser) -> Sums {
     sums
 }
 
-/// Returns a random filter: as the page's state, and as command line options.
+/// Returns a random filter: as the page's state, and as options.
 fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
     let pick = |script: &str, random: &mut Random| -> Value {
         let all = browser.run(script);
@@ -40,8 +39,8 @@ fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
         all[random.index(all.len())].clone()
     };
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    // Selects unambiguous names: the page filters by function, the command line by name (`_start`
-    // exists in the program and the dynamic linker).
+    // The page filters by function, the command line by name, so names must be unambiguous
+    // (`_start` is not).
     let functions = "const times = new Map();
         for (const name of rprof.profile.names) times.set(name, (times.get(name) ?? 0) + 1);
         return rprof.figures.sorted()
@@ -109,7 +108,7 @@ fn sums_of_fifty_random_selections_are_those_of_the_report() {
     random_selections(&here, &browser, 50);
 }
 
-/// Compares the page of the folder's recording with the report, with random filters and times.
+/// Compares the page with the report, with random filters and times.
 pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
     browser.open(&here.path("profile.html"));
     let mut random = Random::new(19);
@@ -165,7 +164,7 @@ pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
             true => empty += 1,
             false => filled += 1,
         }
-        // The inverted tree has the same weight, and its roots are the self values.
+        // The inverted tree's roots are the self values.
         let roots = browser.run(
             "rprof.change({inverted: true}); const {tree, total} = rprof.figures.flame(), roots = [];
             for (let i = 1; i < tree.end[0]; i = tree.end[i]) roots.push(total[i]);
@@ -212,7 +211,7 @@ fn a_comparison_has_the_sums_of_both_sides() {
         assert_eq!(column(name, 0), sums("-i perf.data", name), "{name} now");
         assert_eq!(column(name, 2), sums("-i old.data", name), "{name} before");
     }
-    // A removed function is shown with the width of both sides.
+    // A removed function has the width of both sides.
     let gone = "const {tree, total, baseTotal} = rprof.figures.flame();
         return [...tree.fn].some((fn, i) => rprof.profile.nameOf(fn) === 'burn_seventy' && total[i] === 0 && baseTotal[i] > 0
             && [...rprof.flame.boxes.node.subarray(0, rprof.flame.boxes.n)].includes(i))";
@@ -247,7 +246,7 @@ fn a_comparison_pairs_functions_as_diff_does_when_the_program_has_another_name()
         knobs.len() == 1 && knobs.iter().all(has_both),
         "one function with both sides: {knobs:?}"
     );
-    // Names of different builds differ per side, so this compares amounts: each pair of them.
+    // Names of different builds differ per side, so this compares pairs of amounts.
     let mut of_page: Vec<[u64; 2]> = (rows.iter())
         .filter(|(name, pair)| name != "[unknown]" && *pair != [0, 0])
         .map(|(_, pair)| *pair)

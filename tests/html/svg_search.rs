@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::browser::Browser;
 use crate::support::{Here, needs, wait_until};
 
-/// Stacks with names that contain regular expression syntax.
+/// Names with regular expression syntax.
 const STACKS: &str = "\
 main;(anonymous namespace)::anon;operator() 30
 main;std::map<int, long>::find;[unknown] 20
@@ -13,7 +13,7 @@ main;Vec::push 40
 main;[off CPU] 10
 ";
 
-/// Opens an SVG with a search in its URL, and waits for the result. Returns the displayed result.
+/// Opens an SVG with a search in its URL. Returns the displayed result.
 fn search(browser: &Browser, here: &Here, file: &str, term: &str) -> String {
     browser.go("about:blank");
     let encoded: String = (term.bytes()).map(|byte| format!("%{byte:02x}")).collect();
@@ -42,10 +42,8 @@ fn the_search_takes_names_as_they_are_shown() {
         ("operator(", "Matched: 30.0%"),
         ("[unknown", "Matched: 20.0%"),
         ("std::map<int, long>::find", "Matched: 20.0%"),
-        // A shortened name, as in boxes that are too narrow.
         ("..map<\u{2026}>::find", "Matched: 20.0%"),
         ("main", "Matched: 100%"),
-        // A capital letter makes the search case-sensitive.
         ("vec::push", "Matched: 40.0%"),
         ("VEC::push", "No match"),
         ("^main$", "No match"),

@@ -8,7 +8,6 @@ use crate::support::{
     python_with_trampolines,
 };
 
-/// Returns the shares of the functions in the map of `jit.c`.
 fn shares(report: &Report) -> (f64, f64) {
     let only = report.only();
     (
@@ -17,8 +16,7 @@ fn shares(report: &Report) -> (f64, f64) {
     )
 }
 
-/// Checks that the shares are three quarters and one quarter, except for other code. The recordings
-/// are of user mode, so there must be little of it.
+/// Checks for three quarters and one quarter. Other code in user mode must be little.
 fn check_quarters(report: &Report, (one, two): (f64, f64), what: &str) -> Result<(), String> {
     let (samples, other) = (report.only().samples, 1.0 - one - two);
     check(other < 0.1, || {
@@ -77,7 +75,6 @@ fn a_perf_map_is_embedded_in_each_file_of_a_rotation() {
         }
         files += 1;
         let (one, two) = shares(&report);
-        // The first file also has the program's start.
         assert!(one + two > 0.3, "{one} and {two} in {name}");
         let reasons = &report.quality["frames"]["unnamed_by_reason"];
         assert!(reasons["jit_without_map"].is_null(), "{reasons} in {name}");
@@ -100,7 +97,6 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let by_rprof = here.rprof("script -F comm,time,event,ip,sym").ok();
     std::fs::remove_file(Path::new(&map)).unwrap();
     let named = |text: &str| {
-        // perf does not name a last entry without a size.
         let all = text.lines().filter(|line| line.contains("made one"));
         all.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect::<Vec<_>>()
@@ -136,7 +132,6 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     let said = run.out();
     let mut times = said.split_whitespace().map(|n| n.parse::<u64>().unwrap());
     let [left, came, back] = [(); 3].map(|()| times.next().unwrap());
-    // The runtime's file is in the recording, so it can be deleted.
     for entry in std::fs::read_dir(here.path(".")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "dump") {
@@ -159,7 +154,6 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
     let lines = here.rprof("script -F ip,sym,srcline").ok();
     lines.prints("first come\n  made.x:12");
-    // The object is the file with the name.
     let report = here.report("--no-by-language");
     let named = report.only().rows.iter();
     let mut named = named.filter(|row| ["first come", "late comer"].contains(&&*row.symbol));
@@ -189,12 +183,12 @@ fn jit_code_moves_are_those_of_perf_inject() {
     let expected = moments(&by_perf.out());
     let late = expected.iter().filter(|(_, name)| name == "late comer");
     assert!(expected.len() > 100 && late.count() > 20, "{by_perf}");
-    // From the dump, and from the images that perf creates from it.
+    // From the dump, and from perf's images of it.
     for file in ["p.data", "injected.data"] {
         let script = here.rprof("script --ns -F time,ip,sym -i").arg(file).ok();
         assert_eq!(moments(&script.out()), expected, "{file}");
     }
-    // With another clock, the times cannot be compared. The report says so.
+    // With another clock, the times cannot be compared.
     let record = here.perf("record -q -N -F 999 -e cpu-clock -o q.data --");
     let record = record.arg(c("jit.c"));
     record.words(&format!("dump 0.3 {folder}")).ok();
@@ -237,7 +231,7 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     for (make, why) in [
         ("mv $0 $0.other; ln -s $0.other $0", "it is a symbolic link"),
         ("truncate -s 10G $0", "it has 10737418240 bytes"),
-        // perf record would block on it while the program runs.
+        // perf record would block on it.
         ("mkfifo $0", "it is not a regular file"),
         ("mkdir $0", "it is not a regular file"),
         ("chown 12345 $0", "it belongs to user 12345"),
@@ -263,10 +257,8 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
-    // Only the timestamp was wrong.
     let (one, two) = shares(&here.report("--no-by-language"));
     std::fs::remove_file(Path::new(&map)).unwrap();
-    // Entries without a size have names too.
     assert!(one > two && two > 0.0, "{one} and {two} by a good map");
 }
 
@@ -310,7 +302,7 @@ fn node_functions_are_named_by_perf_map_and_jitdump() {
         "--perf-prof",
         "--perf-prof --perf-prof-unwinding-info",
     ] {
-        // The compilers' share of the time depends on the machine.
+        // The compilers' share depends on the machine.
         measured(|| node(flags));
     }
 }
@@ -336,7 +328,7 @@ fn node(flags: &str) -> Result<(), String> {
     })
 }
 
-/// Interpreted functions have names if the interpreter is copied for each of them.
+/// The interpreter is copied for each function.
 #[test]
 fn node_interpreted_functions_are_named() {
     needs!(PerfEvents, Node);
@@ -348,7 +340,7 @@ fn node_interpreted_functions_are_named() {
         let record = record.words("--no-sparkplug --interpreted-frames-native-stack");
         record.arg(flag).arg("slow.js").ok();
         let report = here.report("--no-by-language");
-        // The tilde is V8's mark for interpreted functions.
+        // V8's mark for interpreted functions.
         let rows = report.only().rows.iter();
         let row = rows.filter(|row| row.symbol.contains("~hot_loop "));
         let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
@@ -368,8 +360,7 @@ def outer_work():
 outer_work()
 ";
 
-/// By the perf map of its trampolines, and by the jitdump, which also has unwinding information.
-/// Without it, the trampolines have neither frame pointers nor, with stack dumps, code to analyse.
+/// Without unwinding information, trampolines have neither frame pointers nor code to analyse.
 #[test]
 fn python_functions_are_named_by_perf_map_and_jitdump() {
     needs!(PerfEvents);
@@ -378,7 +369,7 @@ fn python_functions_are_named_by_perf_map_and_jitdump() {
         ("perf_jit", "-g"),
         ("perf_jit", "--call-graph dwarf,32768"),
     ] {
-        // Newer than the oldest supported system, so it is optional.
+        // Newer than the oldest supported system.
         let Some(python) = python_with_trampolines(kind) else {
             inapplicable(format!(
                 "needs a Python with -X {kind}, which Debian 12 has not"
@@ -422,7 +413,7 @@ public class Hot {
 }
 ";
 
-/// The map that a JVM writes at exit, from version 17 on.
+/// From version 17 on.
 #[test]
 fn java_methods_are_named_by_perf_map() {
     needs!(PerfEvents, Java);
@@ -458,7 +449,7 @@ fn stacks_through_jit_code_are_complete() {
             whole += usize::from(stack.starts_with(&[made, "work", "main"].map(String::from)));
         }
         println!("{whole} of {inside} stacks are whole in {made}");
-        // At the first and last instructions of a function there is no frame.
+        // The first and last instructions of a function have no frame.
         assert!(
             inside > 10 && whole * 100 >= inside * 90,
             "{whole} of {inside} in {made}"
@@ -466,7 +457,7 @@ fn stacks_through_jit_code_are_complete() {
     }
 }
 
-/// Pids are used again, and the files of earlier processes stay in /tmp.
+/// Pids are used again, and old files stay in /tmp.
 #[test]
 fn a_perf_map_that_is_older_than_its_process_names_nothing() {
     needs!(PerfEvents, Node);
@@ -491,7 +482,7 @@ fn a_perf_map_that_is_older_than_its_process_names_nothing() {
     }
 }
 
-/// perf's default clock counts from the start of the machine, so the time of day is known here.
+/// perf's default clock counts from the start of the machine.
 #[test]
 fn an_older_perf_map_names_nothing_in_a_recording_of_perf() {
     needs!(PerfEvents, Perf, Node);

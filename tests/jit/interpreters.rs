@@ -1,5 +1,4 @@
-//! Interpreters whose functions rprof does not read: the report says how to see them, and that
-//! works.
+//! Interpreters whose functions rprof does not read: the report's advice works.
 
 use crate::support::{Here, Report, Shell, check, measured, needs};
 
@@ -21,11 +20,10 @@ fn record(here: &Here, command: &str) -> Shell {
     here.rprof(record).words(command)
 }
 
-/// Returns the options of the advice `php OPTIONS …` in a report.
+/// Returns the options of the advice `php OPTIONS …`.
 fn advised(report: &str) -> Option<String> {
     let (_, rest) = report.split_once("`php ")?;
     let (options, _) = rest.split_once(" …`")?;
-    // Long lines are wrapped as comments.
     let words = options.split_whitespace().filter(|word| *word != "#");
     Some(words.collect::<Vec<_>>().join(" "))
 }

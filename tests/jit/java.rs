@@ -9,7 +9,7 @@ use crate::support::{Here, Report, c_with, check, measured, needs, wait_until};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 
-/// Compiles the agent that writes a jitdump. `None` without the JVM's headers.
+/// Returns `None` without the JVM's headers.
 fn agent() -> Option<PathBuf> {
     let mut java = Command::new("java");
     let output = java
@@ -54,7 +54,6 @@ fn total(report: &Report, part: &str) -> f64 {
     most.map(|row| row.total).max().unwrap_or(0) as f64 / report.only().weight as f64
 }
 
-/// Checks the quality, and the methods of the other thread and of the first.
 fn check_quality(report: &Report, how: &str, (words, sort): (&str, &str)) -> Result<(), String> {
     let (complete, named) = shares(report);
     println!("{how}: {complete:.4} complete, {named:.4} named");
@@ -69,14 +68,14 @@ fn check_quality(report: &Report, how: &str, (words, sort): (&str, &str)) -> Res
     Ok(())
 }
 
-/// A jitdump has times and lines: unloaded code keeps its names.
+/// Unloaded code keeps its names.
 #[test]
 fn java_jitdump_names_methods_and_lines() {
     needs!(PerfEvents, Java);
     let Some(agent) = agent() else {
         panic!("javac is there, and jvmti.h is not: install all of the JDK");
     };
-    // When code is compiled, and the compilers' share of the time, depend on the machine.
+    // The compilers' times depend on the machine.
     measured(|| by_jitdump(&agent));
 }
 
@@ -100,7 +99,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
             let at = lines.next().unwrap_or_default().trim();
             let number = at.strip_prefix("Work.java:");
             let number = number.and_then(|at| at.parse::<u32>().ok());
-            // Lines of the method. The JVM's own instructions around it have none.
+            // The JVM's own instructions have no line.
             counts[usize::from(number.is_some_and(|n| (9..=14).contains(&n)))] += 1;
         }
     }
@@ -108,7 +107,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the CPU time of a process in user mode, in clock ticks.
+/// In clock ticks of user mode.
 pub(super) fn ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
@@ -127,7 +126,6 @@ fn java_perf_map_by_jcmd_names_methods() {
 fn by_jcmd(flags: &str) -> Result<(), String> {
     let here = compiled();
     let java = here.command("java").words(flags);
-    // It ends with the test.
     let mut java = java.words("Work 300").start();
     assert_eq!(java.line(), "works");
     let pid = java.pid().as_raw_nonzero().to_string();

@@ -27,8 +27,8 @@ fn callers(here: &Here) -> Callers {
     serde_json::from_str(&json).expect("JSON")
 }
 
-/// Methods of the program on a stack, from the root on, and `None` for an unnamed one. Methods of the
-/// library between them are left out: they call back.
+/// Returns methods from the root on, and `None` for an unnamed one. The library's methods between
+/// them call back.
 fn methods(stack: &str) -> Vec<Option<&str>> {
     let frames = stack.split(';').filter_map(|frame| {
         let Some(method) = frame.strip_prefix("Java:Edges") else {
@@ -40,7 +40,6 @@ fn methods(stack: &str) -> Vec<Option<&str>> {
     frames.collect()
 }
 
-/// Checks each pair of caller and callee, and the share of named methods.
 fn check_edges(stacks: &Folded, callers: &Callers) -> Result<(), String> {
     let (mut edges, mut named, mut unnamed) = (0, 0, 0);
     for (stack, samples) in stacks {
@@ -115,7 +114,6 @@ fn running_java_process_is_shown_by_language() {
             .filter(|(stack, _)| stack.contains("Edges.main (Edges.java:"))
             .collect();
         check(!own.is_empty(), || "no stacks of main".to_owned())?;
-        // The stubs and the virtual machine's frames before `main` are folded.
         let with_stub = own.iter().find(|(stack, _)| {
             stack.contains("Java stub") || stack.contains("JavaCalls::call_helper;[perf")
         });
@@ -150,7 +148,6 @@ fn lines_are_those_of_the_stack_traces_of_java() {
         here.rprof("record -q -e cpu-clock -F 499 -- java -cp . Edges 2")
             .ok();
         let stacks = folded(&here.rprof("collapse --no-by-language").ok());
-        // The bodies of leaves are one line long.
         let source = std::fs::read_to_string(PROGRAM).expect("the program");
         let mut seen = BTreeSet::new();
         for frame in stacks.keys().flat_map(|stack| stack.split(';')) {

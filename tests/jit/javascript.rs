@@ -12,10 +12,9 @@ const PROGRAM: &str = concat!(
 /// Frame of a function that could not be read in time.
 const UNNAMED: &str = "[JavaScript function unnamed]";
 
-/// Functions that the event loop or a promise calls.
+/// The event loop or a promise calls them.
 const ROOTS: [&str; 3] = ["main", "later", "onTimer"];
 
-/// Legal callers by function.
 type Callers = BTreeMap<String, BTreeSet<String>>;
 
 fn callers(here: &Here) -> Callers {
@@ -41,7 +40,7 @@ fn with_inlining(mut callers: Callers) -> Callers {
     }
 }
 
-/// Functions of a stack from the root on, with `None` for those of other files, and unnamed ones.
+/// Returns functions from the root on, with `None` for unnamed ones and other files.
 fn functions(stack: &str) -> Vec<Option<&str>> {
     let frames = stack
         .split(';')
@@ -56,7 +55,6 @@ fn functions(stack: &str) -> Vec<Option<&str>> {
     frames.collect()
 }
 
-/// Checks each pair of caller and callee, and the share of named functions.
 fn check_edges(stacks: &Folded, callers: &Callers) -> Result<(), String> {
     let (mut edges, mut named, mut unnamed, mut all, mut cut) = (0, 0, 0, 0, 0);
     for (stack, samples) in stacks {
@@ -179,7 +177,7 @@ fn names_have_the_line_and_column_that_v8_reports() {
         }
         let common = seen.intersection(&known).count();
         check(common >= 12, || format!("{seen:?} beside {known:?}"))?;
-        // V8's profiler samples more rarely and may miss a function, but not move it.
+        // V8's profiler may miss a function, but not move it.
         let name_of = |function: &String| function.split(' ').next().map(str::to_owned);
         let names: BTreeSet<_> = known.iter().map(name_of).collect();
         let moved: Vec<&String> = (seen.difference(&known))

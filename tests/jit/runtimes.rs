@@ -41,14 +41,12 @@ main(S) ->
 
 const JAVA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 
-/// Returns the largest share of a function with this part in its name.
 fn total(report: &Report, part: &str) -> f64 {
     let rows = report.only().rows.iter();
     let most = rows.filter(|row| row.symbol.contains(part));
     most.map(|row| row.total).max().unwrap_or(0) as f64 / report.only().weight as f64
 }
 
-/// Checks that the function has its share, and that nearly all frames are named or located.
 fn check_names(report: &Report, function: &str, least: f64) -> Result<(), String> {
     let share = total(report, function);
     check(share > least, || format!("{share} in {function}"))?;
@@ -58,7 +56,6 @@ fn check_names(report: &Report, function: &str, least: f64) -> Result<(), String
     check(known > 0.99, || format!("{known} of the frames: {frames}"))
 }
 
-/// Removes the maps named in a message. Returns their number.
 fn remove_maps(said: &str) -> usize {
     let words = said.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
     let is_map = |word: &&str| word.starts_with("/tmp/perf-") || word.starts_with("/tmp/jit-");
@@ -78,11 +75,9 @@ fn node_is_made_to_write_names() {
         let run = record.ok();
         run.says("NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack");
         run.says("runtimes wrote /tmp/perf-");
-        // Node.js leaves this file.
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report("--no-by-language"), "hot_loop", 0.6)?;
-        // Without the option, nothing is set, and the recorder finds the function by itself.
         let run = here
             .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
             .ok();
@@ -179,7 +174,7 @@ fn java_is_made_to_write_names() {
     });
 }
 
-/// Returns the header lines of a report about perf maps, with remedies.
+/// Returns the report's header lines about perf maps.
 fn advice(report: &str) -> Vec<&str> {
     let lines = report.lines().filter(|line| line.starts_with('#'));
     lines.filter(|line| line.contains("/tmp/perf-")).collect()
@@ -191,7 +186,6 @@ fn advice_on_generated_code_is_about_the_process_that_made_it() {
     let here = Here::new();
     std::fs::write(here.path("hot.js"), NODE).expect("written");
     let jit = c("jit.c").display().to_string();
-    // Neither process has a map at the end.
     let record = |name: &str, script: &str| {
         let record = here
             .rprof("record --keep none -F 999 -e cpu-clock -o")

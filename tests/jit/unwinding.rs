@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use crate::support::{Here, PerfSample, c, needs, perf_samples};
 
-/// Callers of the JIT code. `main` is called by the C library.
+/// Callers of the JIT code.
 const PATH: [&str; 4] = ["made inner", "made outer", "work", "main"];
 
-/// Returns the number of samples in the inner function, and of those with the full stack to the
-/// entry point.
+/// Returns samples in the inner function, and those with the full stack.
 fn whole(samples: &[PerfSample]) -> (usize, usize) {
     let names = |sample: &PerfSample| -> Vec<String> {
         let user = sample.frames.iter().map(|frame| frame.name.clone());
-        // A kernel interrupt may be above.
         user.skip_while(|name| name != PATH[0]).collect()
     };
     let inside: Vec<_> = samples
@@ -38,8 +36,7 @@ fn remove_dumps(here: &Here) -> Vec<PathBuf> {
     dumps
 }
 
-/// By the recorder, where samples may precede the runtime's information, and on reading, after the
-/// dump was deleted. Without the information, stacks are incomplete.
+/// Samples may precede the runtime's information. Without it, stacks are incomplete.
 #[test]
 fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     needs!(PerfEvents);
@@ -64,7 +61,7 @@ fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     }
 }
 
-/// Compares frames of one recording. perf reads the images that it creates from the dump.
+/// perf reads the images that it creates from the dump.
 #[test]
 fn jit_code_unwinds_to_the_frames_of_perf_inject() {
     needs!(PerfEvents, Perf);
@@ -83,9 +80,9 @@ fn jit_code_unwinds_to_the_frames_of_perf_inject() {
         let ours = here.rprof("script --no-inline -i").arg(file).ok();
         let ours = perf_samples(&ours);
         assert_eq!(whole(&ours), (all, all), "{file}");
-        // Made-up names of the same libc function differ.
+        // Made-up names of one libc function differ.
         let known = |name: &&str| PATH.contains(name) || *name == "_start";
-        // perf gives up in the vdso, which provides the time.
+        // perf gives up in the vdso.
         let inside = |sample: &&PerfSample| sample.frames.iter().any(|f| f.name == PATH[0]);
         let pairs = ours
             .iter()

@@ -34,10 +34,9 @@ fn nothing_is_lost_while_a_server_is_troubled() {
         let requests = server.requests();
         let waited = requests[1].at.duration_since(requests[0].at);
         assert!(waited >= Duration::from_secs(1), "{waited:?}");
-        // Equal bytes each time, so that a server can recognize a duplicate.
+        // A server can recognize a duplicate.
         assert!(requests[..5].iter().all(|one| one.body == requests[0].body));
     };
-    // Each waits for seconds.
     std::thread::scope(|scope| {
         for server in SERVERS {
             let push = &push;
@@ -130,7 +129,7 @@ fn what_a_collector_rejects_is_lost_and_said() {
         .arg(&server.url)
         .exits(1)
         .says("accepted in part: no room");
-    // A message without a loss is printed, and is no failure.
+    // A message without a loss is no failure.
     let remark = b"\x0a\x09\x12\x07be brief".to_vec();
     let server = Server::start(&[Reply::Status(200, "", remark)]);
     here.rprof("push --to otlp").arg(&server.url).ok();

@@ -14,10 +14,9 @@ fn follow(here: &Here, server: &Server) -> Running {
         .start()
 }
 
-/// Adds a finished file, as a recorder does.
 fn finish(here: &Here, nth: u32) {
     let name = format!("rec.data.{:016}", 2026_1123_0000_0000u64 + u64::from(nth));
-    // Like the recorder, renames the file when it is complete.
+    // Like the recorder.
     std::fs::copy(here.path("perf.data"), here.path("being-made")).expect("a copy");
     std::fs::rename(here.path("being-made"), here.path(name)).expect("renamed");
 }
@@ -59,7 +58,6 @@ fn finished_files_are_sent_once_in_their_order() {
     running.signal(Signal::TERM);
     running.end().exits(0).says("sent 1 file:");
     assert_eq!(server.taken().len(), 4);
-    // Another server has its own journal.
     let other = Server::start(&[]);
     here.rprof("push --to pyroscope --follow rec.data")
         .arg(&other.url)
@@ -81,7 +79,6 @@ fn a_server_that_is_down_costs_what_was_removed_and_no_more() {
     finish(&here, 3);
     finish(&here, 4);
     let tried = server.requests().len();
-    // It checks for files between two attempts.
     wait_until("it is tried again", || server.requests().len() >= tried + 2);
     // The recorder deletes old files: the first is already in memory, the second is lost.
     for nth in [1, 2] {

@@ -1,5 +1,5 @@
-//! `rprof push` to simulated servers: Pyroscope, Parca and a collector. They follow the published
-//! protos, check every request field by field, and fail in all the ways that real servers do.
+//! `rprof push` to simulated servers: Pyroscope, Parca and a collector. They check every request
+//! field by field, and fail in all the ways that real servers do.
 
 mod failures;
 mod follow;

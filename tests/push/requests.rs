@@ -41,7 +41,7 @@ fn every_server_gets_every_sample() {
         assert_eq!(sent.labels[service], "checkout");
         assert_eq!(sent.labels["version"], "1.4.2");
         assert!(sent.strings.iter().any(|name| name == "work_left"));
-        // Recording time, by which servers sort.
+        // Servers sort by it.
         let time = UNIX_EPOCH + Duration::from_nanos(sent.time);
         let age = SystemTime::now().duration_since(time).expect("in the past");
         assert!(age < Duration::from_secs(3600), "{age:?}");
@@ -120,7 +120,6 @@ fn what_is_too_large_is_sent_in_parts() {
         for (limit, too_large) in [
             ("--max-samples 7", None),
             ("--max-bytes 1K", None),
-            // A server with a lower limit than its documentation states.
             ("", Some(Reply::status(413))),
         ] {
             let replies: Vec<Reply> = too_large.iter().cloned().collect();
@@ -205,7 +204,7 @@ fn credentials_come_from_files_and_go_to_no_stranger() {
     assert_eq!(requests[0].headers["x-scope-orgid"], "team");
     assert_eq!(requests[0].headers["x-more"], "of it");
     assert_eq!(requests[1].headers["authorization"], "Basic bWU6d29yZA==");
-    // An unused address (RFC 5737): nothing is sent there without encryption.
+    // An unused address (RFC 5737).
     here.rprof("push --to otlp --token-file token http://192.0.2.1:1")
         .exits(2)
         .says("unencrypted");
@@ -259,7 +258,7 @@ fn innermost_frames_of_deep_stacks_are_kept() {
         .arg("x.folded")
         .ok()
         .says("1 stack sent without outer frames");
-    // The server itself truncates deeper stacks, at the other end.
+    // The server truncates deeper stacks at the other end.
     let sent = by_pyroscope(&server.requests()[0]);
     assert_eq!(sent.samples, 3);
     let has = |name: &str| sent.strings.iter().any(|known| known == name);

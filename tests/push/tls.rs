@@ -3,7 +3,7 @@
 use super::requests::recorded;
 use crate::support::{Running, needs};
 
-/// Serves one request after another over TLS, and prints the length of each body.
+/// Serves requests over TLS, and prints the length of each body.
 const SERVER: &str = r#"
 import http.server, ssl, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -27,7 +27,7 @@ server.serve_forever()
 fn certificates_are_checked_and_own_authorities_are_taken() {
     needs!(PerfEvents, Tool("python3"), File("/usr/bin/openssl"));
     let here = recorded();
-    // Without the default extensions, which make it a CA certificate.
+    // The default extensions make a CA certificate.
     std::fs::write(
         here.path("openssl.cnf"),
         "[req]\ndistinguished_name = name\n[name]\n",
@@ -41,7 +41,7 @@ fn certificates_are_checked_and_own_authorities_are_taken() {
     std::fs::write(here.path("token"), "s3cret").expect("it can be written");
     let mut server: Running = here.command("python3").arg("-c").arg(SERVER).start();
     let url = format!("https://localhost:{}", server.line());
-    // An untrusted certificate: nothing is sent, without retries.
+    // Nothing is sent, without retries.
     let run = here
         .rprof("push --to pyroscope --token-file token")
         .arg(&url)

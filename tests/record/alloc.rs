@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Folded, Here, Run, c, c_with, cxx, folded, needs, rust};
 
-/// All ways of the fixture.
 const WAYS: &str = "malloc calloc realloc aligned threads rise fork failures";
 
-/// Allocators of Debian, which a test preloads where they are installed.
+/// Preloaded if installed.
 const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc.so.4"];
 
-/// Requested bytes by the program's own count.
 struct Truth {
     requested: f64,
     count: f64,
@@ -47,8 +45,8 @@ fn of_leaf(stacks: &Folded, leaf: &str) -> f64 {
     found.map(|(_, bytes)| *bytes).sum::<u64>() as f64
 }
 
-/// Asserts an estimate within five standard errors: one of two million is beyond by chance. The
-/// variance of sampled bytes is at most their number times the mean distance.
+/// Asserts an estimate within five standard errors. The variance of sampled bytes is at most their
+/// number times the mean distance.
 fn assert_estimate(what: &str, estimate: f64, truth: f64, mean: f64) {
     let error = (truth * mean).sqrt();
     assert!(
@@ -57,7 +55,6 @@ fn assert_estimate(what: &str, estimate: f64, truth: f64, mean: f64) {
     );
 }
 
-/// Asserts the sums of a recording with a mean distance of 16 KiB.
 fn assert_sums(here: &Here, what: &str, truth: &Truth) {
     let mean = f64::from(16 << 10);
     let ever = all(&stacks(here, "--at ever"));
@@ -115,13 +112,12 @@ fn sums_are_right_with_other_allocators() {
 fn every_allocation_has_the_stack_of_its_function() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Nearly every allocation is sampled.
     let recorder = here.rprof("record --alloc=512 --").arg(c("allocations.c"));
     recorder.words("calloc realloc aligned rise fork").ok();
     let ever = stacks(&here, "--at ever");
     let end = stacks(&here, "");
     let mib = f64::from(1 << 20);
-    // Function, its caller, MiB ever and at the end. A buffer of 4 MiB grows in 64 KiB steps.
+    // Function, caller, MiB ever and at the end. A buffer of 4 MiB grows in 64 KiB steps.
     let steps = (0..64)
         .map(|step| f64::from(4096 + step * 65536))
         .sum::<f64>()
@@ -146,7 +142,7 @@ fn every_allocation_has_the_stack_of_its_function() {
         let (leaf, caller) = (frames.next().unwrap_or_default(), frames.next());
         match functions.iter().find(|function| function.0 == leaf) {
             Some(function) => caller != Some(function.1) || !stack.contains(";main;"),
-            // The C library allocates too, but no stack ends in the library of rprof.
+            // No stack ends in the library of rprof.
             None => stack.contains("librprof") || stack.contains(";main;") && leaf == "main",
         }
     });
@@ -198,7 +194,7 @@ fn memory_at_a_time_has_what_was_released_later() {
     let most = (0..50)
         .map(|n| rise(&format!("--at {}%", 2 * n)))
         .fold(0.0, f64::max);
-    // Snapshots may miss the moment of the peak.
+    // Snapshots may miss the peak.
     let mib = f64::from(1 << 20);
     assert!((16.0 * mib..=34.0 * mib).contains(&most), "{most}");
     assert_eq!(stacks(&here, "--at 100%"), stacks(&here, "--at end"));
@@ -218,7 +214,6 @@ fn programs_without_the_library_are_reported() {
     here.rprof("report")
         .run()
         .says("no program loaded the library");
-    // Children of a shell: one of two has the library.
     let run = here.rprof("record --alloc=4K -- sh -c").arg(format!(
         "{0} calloc; env -i {0} calloc",
         c("allocations.c").display()
@@ -228,7 +223,7 @@ fn programs_without_the_library_are_reported() {
     assert_estimate("one of two", bytes, f64::from(16 << 20), 4096.0);
 }
 
-/// No library can interpose calls of an allocator within the program.
+/// No library can interpose calls within the program.
 #[test]
 fn allocators_linked_into_a_program_under_other_names_are_reported() {
     needs!(PerfEvents);
@@ -277,7 +272,7 @@ fn resident_memory_has_complete_stacks_with_frame_pointers() {
         .find(|line| line.contains("reach their root"));
     let mut words = complete.into_iter().flat_map(str::split_whitespace);
     let share = words.find_map(|word| word.strip_suffix('%')?.parse::<f64>().ok());
-    // The C library has no frame pointers, but most code of the start has them or needs none.
+    // Most code of the start has frame pointers or needs none.
     assert!(share.is_some_and(|share| share > 20.0), "{report}");
 }
 

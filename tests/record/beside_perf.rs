@@ -1,8 +1,8 @@
-//! rprof running beside perf: perf's records are unchanged, and rprof has the build-ids although it
-//! does not request them from the kernel.
+//! rprof beside perf: perf's records are unchanged, and rprof has the build-ids without requesting
+//! them from the kernel.
 //!
-//! An event with `attr.build_id` would mark the MMAP2 records of all later listeners to the same
-//! mapping. perf 6.1 crashes on those ("assertion failed at util/build-id.c").
+//! An event with `attr.build_id` would mark the MMAP2 records of all later listeners. perf 6.1
+//! crashes on those ("assertion failed at util/build-id.c").
 //!
 //! `RPROF_BESIDE=50` repeats each test 50 times; `RPROF_RELEASE` names a release build to test.
 
@@ -14,10 +14,8 @@ use rustix::process::Signal;
 
 use crate::support::{Here, Running, c_with, needs, wait_until};
 
-/// A shell that starts programs until a file exists. Each is mapped.
 const PROGRAMS: &str = "until [ -e enough ]; do /bin/true; echo >>log; sleep 0.01; done";
 
-/// Waits until it has started some more programs.
 const SOME_MORE: &str = "echo waits; until [ -e go ]; do sleep 0.01; done
     n=$(wc -l <log); until [ $(wc -l <log) -gt $((n + 10)) ]; do sleep 0.01; done";
 
@@ -35,7 +33,6 @@ fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Ma
     }
 }
 
-/// Asserts that no record of perf has a build-id. Returns the number of mappings.
 fn assert_undisturbed(here: &Here, what: &str) -> u32 {
     let (mut marked, mut others) = (0, 0);
     for_each_mapping(here, "perf.data", |_, mapped| {
@@ -68,7 +65,7 @@ fn rounds() -> usize {
     rounds.map_or(1, |rounds| rounds.parse().expect("a number"))
 }
 
-/// The kernel serves the latest listener first, so it would mark the records of the other.
+/// The kernel serves the latest listener first.
 #[test]
 fn perf_is_not_disturbed() {
     needs!(Kernel, Perf);
@@ -118,13 +115,11 @@ fn perf_is_not_disturbed() {
             if let Some(shell) = shell.take() {
                 shell.end();
             }
-            // The program may be too short for a sample.
             here.rprof("script --show-task-events -i r.data").ok();
         }
     }
 }
 
-/// perf as the recorded command: both observe its program.
 #[test]
 fn perf_that_is_recorded_is_not_disturbed() {
     needs!(Kernel, Perf);
@@ -136,12 +131,12 @@ fn perf_that_is_recorded_is_not_disturbed() {
     assert_undisturbed(&here, "perf as the command");
 }
 
-/// Programs of one name, here and in a container, and one that is deleted while it runs.
+/// Programs of one name, here and in a container, and a deleted one.
 const CONTAINER: &str = "mount -t tmpfs none /mnt; cp \"$1\" /mnt/program; cp \"$2\" /mnt/deleted
     /mnt/deleted 0.3 & until grep -q libc /proc/$!/maps; do sleep 0.01; done
     rm /mnt/deleted; /mnt/program 0.1; wait";
 
-/// Returns the file names of all executable mappings, with their resolved build-ids.
+/// Returns file names of executable mappings, with their build-ids.
 fn identified(here: &Here) -> BTreeSet<(String, Option<BuildId>)> {
     let mut table = None;
     let mut found = BTreeSet::new();
@@ -169,8 +164,7 @@ fn identified(here: &Here) -> BTreeSet<(String, Option<BuildId>)> {
     found
 }
 
-/// Each mapping has its own build-id, whether or not the kernel would report it: the command,
-/// existing processes, a container, and a deleted file.
+/// The command, existing processes, a container, and a deleted file.
 #[test]
 fn everything_that_is_mapped_has_its_build_id() {
     needs!(Root, PerfEvents);
@@ -199,7 +193,6 @@ fn everything_that_is_mapped_has_its_build_id() {
             found.len(),
             without.len()
         );
-        // System-wide, some mappings may have none.
         assert!(
             options == "-a" || without.is_empty(),
             "{options}: {without:?} in {found:?}"

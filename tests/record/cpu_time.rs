@@ -1,5 +1,4 @@
-//! Used CPU time compared with sampled CPU time, and waiting. If the kernel cannot be sampled,
-//! sampled time is not reported.
+//! Used CPU time compared with sampled CPU time, and waiting.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -10,10 +9,8 @@ use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs}
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
     if run.code() == Some(1) {
-        // Without samples, the error message has the figures.
         let text = run.err();
         let words: Vec<&str> = text.split_whitespace().collect();
-        // `samples cover 0.002 of 0.31 s`
         let at = words.iter().position(|word| *word == "cover");
         let seconds = |offset: usize| words[at.expect("CPU time") + offset].parse().unwrap();
         return [seconds(3), seconds(1), f64::NAN];
@@ -27,8 +24,7 @@ fn figures(here: &Here) -> [f64; 3] {
     })
 }
 
-/// Records a shell script. Its last line prints the shell's `times`. Returns the CPU seconds of the
-/// shell and its children by the system's accounting.
+/// The script's last line prints the shell's `times`. Returns those CPU seconds.
 fn record(here: &Here, options: &str, script: &str) -> (Run, f64) {
     let record = here.rprof("record -e cpu-clock").words(options);
     let run = record
@@ -99,8 +95,7 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
 }
 
-/// Work at process exit, and processes that outlive the command, appear only in the kernel's
-/// accounting.
+/// Such work appears only in the kernel's accounting.
 #[test]
 fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
     needs!(PerfEvents, Kernel);
@@ -134,8 +129,6 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     let run = here.rprof("record -F 99 -e cpu-clock -- sleep 0.3").ok();
     run.says("slept");
     assert!(!run.err().contains("-F"), "{run}");
-    // If it runs for less than a period, a higher frequency is suggested, unless it mostly waited
-    // for a CPU.
     let record = here.rprof("record -F 1 -e cpu-clock --");
     let run = record.arg(c("shares.c")).words("0.1").ok();
     run.says("no samples:");
@@ -157,8 +150,7 @@ fn what_is_attached_is_judged_by_its_own_time() {
         used <= 1.02 * wall && used > 0.0 && sampled <= 1.02 * used,
         "{used} {sampled} {wall}\n{run}"
     );
-    // Whole CPUs never wait, so nothing is reported. The system counts clock ticks, which are too
-    // coarse for less than a second.
+    // The system counts clock ticks, too coarse for less than a second.
     here.rprof("record -q -e cpu-clock -d 0.1 -C 0").ok();
     let is_told = !here.report("").quality["cpu_time"].is_null();
     assert_eq!(is_told, noted_as(&here, "duration.ns") >= 1_000_000_000);
@@ -170,7 +162,6 @@ fn what_is_attached_is_judged_by_its_own_time() {
     assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
 }
 
-/// Returns the seconds before a text in the messages, such as ` s asleep`.
 fn seconds_before(run: &Run, text: &str) -> f64 {
     let said = run.err();
     let (before, _) = said
@@ -182,7 +173,6 @@ fn seconds_before(run: &Run, text: &str) -> f64 {
         .unwrap_or_else(|_| panic!("{number:?}: {run}"))
 }
 
-/// Returns the seconds waiting for a CPU, and asleep.
 fn off_cpu(run: &Run) -> [f64; 2] {
     [" s waiting for a CPU", " s asleep"].map(|text| seconds_before(run, text))
 }
@@ -245,7 +235,7 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
 fn quota_of_a_control_group_is_named_as_the_cause() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    // A tenth of a CPU, in cgroup v1 or v2. Exits with 77 if neither can be created.
+    // A tenth of a CPU. Exits with 77 without cgroups.
     let script = "
         v1=/sys/fs/cgroup/cpu v2=/sys/fs/cgroup name=rprof-test-$$
         if mkdir $v1/$name; then

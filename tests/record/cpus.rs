@@ -1,13 +1,13 @@
 //! CPUs that go offline and come online while they are recorded or counted.
 //!
-//! Taking a CPU offline would disturb every other test. So the commands see a list of online CPUs
-//! of their own, and the recorder acts on it: `lab/run` checks real kernels.
+//! Taking a CPU offline would disturb every other test. So the commands see a list of their own:
+//! `lab/run` checks real kernels.
 
 use std::path::Path;
 
 use crate::support::{Here, Need, Shell, c, folded, has, needs, skip};
 
-/// Starts a command that sees the CPUs in the file `online`. The file may change.
+/// Starts a command that sees the CPUs in the file `online`.
 fn with_list(here: &Here, cpus: &str) -> Shell {
     std::fs::write(here.path("online"), cpus).unwrap();
     let script = "mount --bind \"$0\" /sys/devices/system/cpu/online && exec \"$@\"";
@@ -19,8 +19,8 @@ fn rprof(shell: Shell, args: &str) -> Shell {
     shell.arg(env!("CARGO_BIN_EXE_rprof")).words(args)
 }
 
-/// Works on CPU 1 before it is gone, while it is gone, and after it is back. `-a` records the
-/// programs of other tests too, so each test has names of its own.
+/// Works on CPU 1 before, while and after it is gone. `-a` records other tests too, so each has
+/// names of its own.
 struct Stages {
     names: [String; 3],
     script: String,
@@ -85,7 +85,7 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
             "{options}: {before} {between} {after}\n{run}"
         );
         here.rprof("header").ok().prints("CPU 1 was offline from");
-        // New events have the ids of the old ones, so perf knows all of them.
+        // New events have the ids of the old ones.
         if has(Need::Perf) {
             let perf = here.perf("script -F comm,event").ok();
             assert!(perf.out().contains(&stages.names[2]), "{options}");

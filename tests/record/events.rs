@@ -1,4 +1,4 @@
-//! Events: compares attrs with perf's for the same text, and several events in one recording.
+//! Events: attrs compared with perf's for the same text, and several events in one recording.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
 use crate::support::{Here, Run, c, needs};
 
-/// Non-zero fields of the attr that perf passes to the kernel, as printed by `-vv`.
+/// As printed by `-vv`.
 type Fields = BTreeMap<String, u64>;
 
 const TEXTS: &[&str] = &[
@@ -82,7 +82,6 @@ const TEXTS: &[&str] = &[
     "mem:0x1000:u",
 ];
 
-/// PMU events, for machines that have them.
 const OF_PMUS: &[(&str, &[&str])] = &[
     (
         "msr",
@@ -122,7 +121,6 @@ const OF_TRACEFS: &[&str] = &[
     "syscalls:sys_enter_openat",
 ];
 
-/// Event lists that every machine can open.
 const LISTS: &[&str] = &[
     "cpu-clock,page-faults:u,cs",
     "{cpu-clock,page-faults}",
@@ -164,7 +162,7 @@ fn compare_all(texts: &[&str]) {
     });
 }
 
-/// Compares the attrs of a list of events, or only the first if the kernel rejects it.
+/// Compares all attrs, or only the first if the kernel rejects it.
 fn compare(here: &Here, text: &str) {
     let run = here
         .perf("record -vv -o perf.data -e")
@@ -185,7 +183,6 @@ fn compare(here: &Here, text: &str) {
         .collect();
     ours.truncate(compared);
     if text.contains('*') {
-        // PMU folders have no defined order.
         let by_config = |fields: &Fields| fields.get("config").copied();
         ours.sort_by_key(by_config);
         theirs.sort_by_key(by_config);
@@ -195,7 +192,6 @@ fn compare(here: &Here, text: &str) {
     }
 }
 
-/// Returns the fields of our attr, with perf's names.
 fn fields(event: &Event) -> Fields {
     let rate = match (event.rate(), event.default_period()) {
         (Some(rate), _) => rate,
@@ -251,7 +247,7 @@ fn fields(event: &Event) -> Fields {
     fields
 }
 
-/// Returns the attrs that perf tried to open, each once, and whether the kernel rejected it.
+/// Returns perf's attrs, and whether the kernel rejected each.
 fn asked_for(run: &Run) -> Vec<(Fields, bool)> {
     let mut asked: Vec<(Fields, bool)> = Vec::new();
     let mut within = false;
@@ -288,7 +284,6 @@ fn read_field(line: &str, fields: &mut Fields) {
                 fields.insert("GROUP".to_owned(), 1);
             }
         }
-        // Set by rprof's reader, or of rprof's separate event.
         "size"
         | "disabled"
         | "enable_on_exec"
@@ -314,7 +309,6 @@ fn read_field(line: &str, fields: &mut Fields) {
     }
 }
 
-/// A program with 300 page faults and 40 sleeps.
 const PAGES: u64 = 300;
 const SLEEPS: u64 = 40;
 

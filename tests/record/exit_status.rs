@@ -16,7 +16,7 @@ fn exit_status_is_that_of_the_command() {
         let here = Here::new();
         let run = here.rprof("record -g -- sh -c").arg(script).exits(status);
         run.says("perf.data");
-        // The recording exists anyway. A shell may end before its first sample.
+        // A shell may end before its first sample.
         here.rprof("header").ok().prints("features").prints("sh -c");
     }
 }
@@ -129,7 +129,6 @@ fn exit_status_is_1_without_a_recording() {
     let here = Here::new();
     for command in ["report", "collapse", "script", "header", "flamegraph"] {
         let run = here.rprof(command).exits(1);
-        // The message says what is missing, and what to do.
         run.says("perf.data").says("rprof record");
         assert!(run.bytes().is_empty(), "stdout of\n{run}");
         here.rprof(command)

@@ -1,4 +1,4 @@
-//! `record` with optional sample fields and records: attrs as in perf, and known values.
+//! `record` with optional sample fields and records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,8 +13,7 @@ fn watched() -> PathBuf {
     c_with("watched.c", &["-no-pie", "-pthread"])
 }
 
-/// Returns the settings that two recorders must agree on: fields and registers of samples, and
-/// further records.
+/// Returns the settings that two recorders must agree on.
 fn extras(attrs: &[&Attr]) -> BTreeMap<&'static str, u64> {
     const RECORDS: AttrFlags = Extras::RECORDS.union(AttrFlags::INHERIT_STAT);
     let mut found = BTreeMap::new();
@@ -115,7 +114,6 @@ fn branches_of_one_event_are_asked_for_as_by_perf() {
             .find(|line| line.contains("branch_sample_type"));
         let line = line.unwrap_or_else(|| panic!("{told}"));
         assert!(line.contains(wanted), "{line}");
-        // The kernel rejects both for the same reason.
         let ours = here
             .rprof("record --call-graph none -e")
             .arg(format!("cpu-clock/branch_type={term}/"));
@@ -196,7 +194,6 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
             .says("without -b and -j");
         assert!(!here.path("perf.data").exists(), "{run}");
     }
-    // An invalid value is a usage error; a query prints a list.
     for (flags, said) in [
         ("-j anything", "unknown branch filter `anything`"),
         ("-k thread", "valid clocks: monotonic"),
@@ -244,7 +241,6 @@ fn rights_that_are_missing_are_told_with_the_flag() {
             .words("record -e page-faults:u -o /dev/null");
         let run = shell.arg(flag).words("-- true").run();
         if run.code() == Some(0) {
-            // kernel.perf_event_paranoid is too low for this test.
             skip(format!(
                 "needs kernel.perf_event_paranoid above 1 for {flag}"
             ));
@@ -254,7 +250,6 @@ fn rights_that_are_missing_are_told_with_the_flag() {
     }
 }
 
-/// Asserts that perf prints the same samples with these fields, if perf is installed.
 fn assert_perf_prints_the_same(here: &Here, fields: &str, rows: &[String]) {
     if has(Need::Perf) {
         let perf = here
@@ -337,7 +332,7 @@ fn registers_are_those_of_the_moment() {
         }
         let sample = Sample::parse(raw.body, layout.unwrap()).unwrap();
         let (user, all) = (sample.regs_user().unwrap(), sample.regs_intr().unwrap());
-        // In user mode both register sets are equal: 8 is the IP, 7 the SP.
+        // 8 is the IP, 7 the SP.
         assert_eq!(all.get(8), sample.ip());
         assert_eq!((user.get(8), user.get(7)), (all.get(8), all.get(7)));
         assert_eq!(
@@ -357,7 +352,6 @@ fn registers_are_those_of_the_moment() {
     assert_perf_prints_the_same(&here, "ip,uregs,iregs", &rows);
 }
 
-/// Calls `take` with each record, and the layout of its event if known.
 fn each_record(
     data: &PerfData,
     mut take: impl FnMut(&rprof_records::RawRecord<'_>, Option<&rprof_records::SampleLayout>),
@@ -396,7 +390,6 @@ fn switches_of_threads_are_recorded() {
     let here = Here::new();
     here.record("-e cpu-clock --switch-events", &watched(), "sleep 5");
     let switches = records(&here, RecordType::SWITCH).len();
-    // Each sleep takes the thread off its CPU and back on.
     assert!(switches >= 10, "{switches} switches");
     let ours = here
         .rprof("script -G -F comm,tid,time,ip --show-switch-events")
@@ -425,7 +418,6 @@ fn counts_of_threads_are_recorded_when_they_end() {
         assert!(values.time_enabled.is_some() && values.time_running.is_some());
         *by_thread.entry(tid).or_insert(0) += count;
     }
-    // Each of three threads touches ten new pages.
     let told = by_thread.values().filter(|count| **count >= 10).count();
     assert!(told >= 3, "{by_thread:?}");
 }
@@ -492,7 +484,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
     for name in ["monotonic", "monotonic_raw", "realtime", "boottime", "tai"] {
         let clock: Clock = name.parse().unwrap();
         let before = clock.now_ns();
-        // Unwinding works although the images' times use CLOCK_MONOTONIC.
+        // The images' times use CLOCK_MONOTONIC.
         let record = here.rprof("record -F 999 -e cpu-clock:u -k").arg(name);
         record.arg("--").arg(watched()).words("spin 100").ok();
         let after = clock.now_ns();
@@ -501,7 +493,6 @@ fn times_are_of_the_clock_that_was_asked_for() {
         each_record(&data, |raw, layout| {
             let time = layout.and_then(|layout| layout.time_of(raw)).unwrap_or(0);
             if time == 0 {
-                // A synthesized record of earlier state.
                 return;
             }
             assert!((before..=after).contains(&time), "{name}: {time}");
@@ -520,7 +511,6 @@ fn times_are_of_the_clock_that_was_asked_for() {
         let clocks = data.features().clock_data().unwrap();
         assert_eq!(clocks.clockid as i32, clock.number());
         assert!((before..=after).contains(&clocks.clock), "{name}");
-        // The attrs of all events name the clock too.
         for event in data.events().list() {
             assert_eq!(event.attr.clockid, clock.number());
         }
@@ -552,12 +542,10 @@ fn hits_that_a_filter_excludes_are_not_recorded() {
     let (of_777, of_778, all) = of(event);
     assert!(of_777 == 5 && of_778 == 5 && all >= 10, "without a filter");
     assert_eq!(of(&format!("{event} --filter fd==777")), (5, 0, 5));
-    // Both filters must match.
     assert_eq!(
         of(&format!("{event} --filter fd>=777 --filter fd!=777")),
         (0, 5, 5)
     );
-    // A filter applies only to the preceding events.
     let others = format!("-e syscalls:sys_exit_close --filter ret==-1000 {event}");
     let (of_777, of_778, _) = of(&others);
     assert_eq!((of_777, of_778), (5, 5));

@@ -1,5 +1,5 @@
-//! Interrupted recordings: full disks, closed pipes, job control, time and size limits. The command
-//! must not be disturbed, and the file must be readable.
+//! Interrupted recordings: full disks, closed pipes, job control, limits. The command must not be
+//! disturbed, and the file must be readable.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Need, Run, c, has, needs, perf_samples, wait_until};
 
-/// Reads the file with rprof, and with perf if installed: both see the same samples.
+/// rprof and perf see the same samples.
 fn samples_by_both(here: &Here, file: &str) -> u64 {
     let script = here.rprof("script -i").arg(file).ok();
     let samples = perf_samples(&script).len();
@@ -93,7 +93,6 @@ fn processes_that_outlive_the_command_are_named() {
     assert!(found, "{run}");
 }
 
-/// A process started meanwhile by an attached process is not the command's child.
 #[test]
 fn processes_that_others_started_are_not_the_commands() {
     needs!(PerfEvents);
@@ -215,9 +214,7 @@ fn job_control_stops_and_continues_rprof_and_the_command() {
 }
 
 /// A process's environment that its parent determines: variables, nice value, signals, files,
-/// limits, terminal.
-///
-/// The tests set rprof's HOME, so that is left out.
+/// limits, terminal, without HOME.
 const SURROUNDINGS: &str = "env | grep -v -e '^_=' -e '^HOME=' | sort; \
     grep -E 'Sig(Ign|Blk|Cgt)|NoNewPrivs|Cpus_allowed_list|Cap' /proc/self/status; \
     cat /proc/self/oom_score_adj /proc/self/limits /proc/self/personality; \
@@ -227,7 +224,7 @@ const SURROUNDINGS: &str = "env | grep -v -e '^_=' -e '^HOME=' | sort; \
 fn the_command_sees_what_it_would_see_without() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Process group, session and terminal are fields 5 to 7 of stat. They are the caller's.
+    // Process group, session and terminal are fields 5 to 7 of stat.
     let bare = here.sh(SURROUNDINGS).ok().out();
     for options in ["-q", "-q -a", "-q -D 1", "-q --switch-output=1G", "-q -g"] {
         let options = match options {
@@ -238,7 +235,7 @@ fn the_command_sees_what_it_would_see_without() {
             .words("sh -c")
             .arg(SURROUNDINGS)
             .ok();
-        // The process group leader differs; all else is equal.
+        // Only the process group leader differs.
         let same = |text: &str| -> Vec<String> {
             let is_number = |word: &str| word.parse::<i64>().is_ok();
             let is_stat =
@@ -254,7 +251,6 @@ fn the_command_sees_what_it_would_see_without() {
 fn max_size_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    // Except for the final records about losses.
     let run = (here.rprof("record -F 20000 -g -e cpu-clock --max-size 64K -- sh -c"))
         .arg("\"$0\" 1; exit 5")
         .arg(c("shares.c"))
@@ -274,7 +270,6 @@ fn max_size_ends_the_recording_and_not_the_command() {
 fn duration_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    // The command runs until the recording is finished.
     let run = (here.rprof("record -F 999 -e cpu-clock -d 0.2 -- sh -c"))
         .arg("\"$0\" 0.1; until [ -e go ]; do sleep 0.01; done; exit 5")
         .arg(c("shares.c"))
@@ -299,11 +294,10 @@ fn a_delay_leaves_out_samples_and_not_mappings() {
     rprof.signal(Signal::TERM);
     let run = rprof.end();
     let report = here.report("");
-    // The report uses mappings from before the first sample, so functions have names.
+    // The report uses mappings from before the first sample.
     let event = report.only();
     assert!(event.self_share("work_on") > 0.4, "{run}");
-    // The program ran for a while before the first sample. Time counts from the successful exec,
-    // possibly slightly before its record.
+    // Time counts from the successful exec, possibly slightly before its record.
     let began = here.rprof("script -F comm,time --show-task-events").ok();
     let time = |line: &str| {
         let mut words = line.split_whitespace();
@@ -324,7 +318,6 @@ fn a_failed_recording_leaves_no_files() {
     let here = Here::new();
     std::fs::create_dir(here.path("full")).unwrap();
     std::fs::write(here.path("old"), "precious").unwrap();
-    // The disk has no space even for the header.
     let script = "mount -t tmpfs -o size=8k none full || exit 99
         cp old full/perf.data; dd if=/dev/zero of=full/rest bs=1k 2>/dev/null
         \"$0\" record -o full/perf.data -- touch ran; echo $?; cat full/perf.data";

@@ -18,7 +18,6 @@ fn peak_memory(pid: Pid) -> u64 {
         .unwrap_or(0)
 }
 
-/// Numbers of births, exits and names of a storm's tasks in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Drops {
     born: u64,
@@ -53,7 +52,7 @@ fn drops(here: &Here, parent: i32) -> Drops {
     drops
 }
 
-/// Records a storm. Returns the counts in the file, and rprof's peak memory in KiB.
+/// Returns the counts in the file, and peak memory in KiB.
 fn storm(kind: &str, count: u64) -> (Drops, u64) {
     let here = Here::new();
     let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock --"))
@@ -61,7 +60,6 @@ fn storm(kind: &str, count: u64) -> (Drops, u64) {
         .arg(kind)
         .arg(count.to_string())
         .start();
-    // The storm prints its pid when all tasks have ended.
     let parent: i32 = rprof.line().parse().expect("the number of a process");
     let peak = peak_memory(rprof.pid());
     kill_process(Pid::from_raw(parent).unwrap(), Signal::TERM).unwrap();
@@ -95,8 +93,8 @@ fn thousands_of_processes_are_recorded_whole() {
         ended: count,
     };
     assert_eq!(seen, all);
-    // Memory does not grow with ended tasks: a tenth of them needs about as much. On a busy
-    // machine, more data may wait in queues.
+    // A tenth of the tasks needs about as much memory. On a busy machine, more data may wait in
+    // queues.
     let mut peak = Some(peak);
     measured(|| {
         let peak = peak.take().unwrap_or_else(|| storm("fork", count).1);
@@ -137,7 +135,6 @@ fn kill_at(here: &Here, mut rprof: Running, samples: usize) {
     wait_until("the file is long enough", || {
         here.samples_so_far() >= samples
     });
-    // At a random time between two writes to the file.
     std::thread::sleep(std::time::Duration::from_micros(random(100_000) as u64));
     rprof.signal(Signal::KILL);
     rprof.end();
@@ -171,7 +168,6 @@ fn a_recorder_killed_at_any_moment_leaves_what_was_written() {
         let report = here.report("");
         assert!(report.samples() > 0, "{run}");
         assert!(report.only().self_share("work_on") > 0.5, "{run}");
-        // The file also has the header and the unwinding quality.
         let said = run.out();
         assert!(said.contains("did not finish this file"), "{run}");
         assert!(said.contains("reach their root"), "{run}");

@@ -1,5 +1,4 @@
-//! Resident memory (`record --memory`), compared with the kernel's own figures, and with a program
-//! of functions that make known amounts resident.
+//! Resident memory (`record --memory`), compared with the kernel's figures and known amounts.
 
 use std::io::Read;
 
@@ -9,7 +8,7 @@ use crate::support::{Folded, Here, Need, c, folded, has, needs, wait_until};
 
 const MIB: u64 = 1 << 20;
 
-/// Way of the fixture, its function, the kind of mapping, and the MiB that stay.
+/// Way, function, kind of mapping, and the MiB that stay.
 const WAYS: [(&str, &str, &str, u64); 11] = [
     ("malloc", "use_malloc", "[anon]", 32),
     ("never", "never_touched", "[anon]", 0),
@@ -24,13 +23,12 @@ const WAYS: [(&str, &str, &str, u64); 11] = [
     ("huge", "use_huge", "[anon]", 32),
 ];
 
-/// Records the fixture until it has done everything. Returns its resident bytes by the kernel.
+/// Returns the fixture's resident bytes by the kernel.
 fn record(here: &Here, ways: &[&str]) -> u64 {
     // Enough for a debug build beside other work.
     let recorder = here.rprof("record --memory -m 64M --").arg(c("memory.c"));
     let mut recorder = recorder.words(&ways.join(" ")).start();
     let resident = resident_in(&recorder.line());
-    // The recorder stops before it passes the signal on.
     recorder.signal(Signal::INT);
     let run = recorder.end();
     run.says("lost 0 samples");
@@ -46,7 +44,6 @@ fn memory(here: &Here, options: &str) -> Folded {
     folded(&here.rprof("collapse -q").words(options).ok())
 }
 
-/// Returns the bytes of stacks with this frame, in mappings of this kind.
 fn bytes(stacks: &Folded, kind: &str, frame: &str) -> u64 {
     let is_there = |stack: &str| {
         let mut frames = stack.split(';').skip(1);
@@ -60,7 +57,7 @@ fn all(stacks: &Folded) -> u64 {
     stacks.values().sum()
 }
 
-/// Asserts an amount within 3 %, and what else a function needs.
+/// Within 3 %, and what else a function needs.
 fn assert_near(what: &str, found: u64, mib: u64) {
     let least = mib * MIB;
     let most = least + mib * MIB / 33 + (64 << 10);
@@ -70,7 +67,7 @@ fn assert_near(what: &str, found: u64, mib: u64) {
     );
 }
 
-/// Asserts that two amounts differ by 1 % at most.
+/// Within 1 %.
 fn assert_equal(found: u64, kernel: u64) {
     assert!(
         found.abs_diff(kernel) * 100 <= kernel,
@@ -133,15 +130,13 @@ fn attached_processes_have_memory_from_before_the_recording() {
     assert_equal(all(&stacks), resident);
 }
 
-/// Records what a way of the fixture does after it says that it is ready. Returns its resident bytes
-/// by the kernel.
+/// Records what a way does after it is ready. Returns its resident bytes by the kernel.
 fn attached(here: &Here, way: &str) -> u64 {
     let target = here.sh("exec \"$0\" \"$1\" >out");
     let target = target.arg(c("memory.c")).arg(way).start();
     let out = || std::fs::read_to_string(here.path("out")).unwrap_or_default();
     wait_until("it waits", || out().contains("ready"));
     let pid = target.pid().as_raw_nonzero();
-    // The command makes the recorded target go on.
     let script = format!("kill -USR1 {pid}; until grep -q done out; do sleep 0.01; done");
     let recorder = here.rprof("record --memory -p").arg(pid.to_string());
     let run = recorder.words("-- sh -c").arg(script).ok();
@@ -170,7 +165,7 @@ fn memory_at_a_time_has_what_was_given_back_later() {
     let here = Here::new();
     record(&here, &["peak"]);
     let rise = |when: &str| bytes(&memory(&here, when), "[anon]", "rise");
-    // The fixture keeps 64 MiB for 1.5 s, then gives them back, and touches others.
+    // The fixture keeps 64 MiB for 1.5 s, gives them back, and touches others.
     let times: Vec<String> = (0..50).map(|n| format!("{}%", 2 * n)).collect();
     let high = times
         .iter()
@@ -284,7 +279,7 @@ fn leak_of_a_running_server_is_the_first_line_of_two_moments() {
     );
 }
 
-/// Looks see neither peaks of some milliseconds nor what a program does before it ends.
+/// Looks see neither peaks of some milliseconds nor a program's last actions.
 #[test]
 fn short_peaks_and_the_end_of_a_program_are_exact_where_releases_are_recorded() {
     needs!(PerfEvents, Kernel, Tracepoints);
@@ -303,7 +298,7 @@ peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]
 print('kib', sum(map(int, rss)), peak, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 ";
-    // 190,000 faults in a second, without Python's functions: enough for a debug build.
+    // 190,000 faults in a second, without Python's functions.
     let run = here
         .rprof("record --memory --call-graph fp -m 64M -- python3 -c")
         .arg(script)
@@ -328,7 +323,7 @@ fn bytes_have_binary_units_in_a_flame_graph() {
     record(&here, &["malloc"]);
     here.rprof("flamegraph -q -i perf.data -o memory.svg").ok();
     let svg = std::fs::read_to_string(here.path("memory.svg")).expect("a picture");
-    // Pages of the C library that this function was the first to use are a frame of their own.
+    // Pages of the C library that this function used first.
     let titles = svg
         .split("<title>")
         .filter(|title| title.starts_with("use_malloc"))

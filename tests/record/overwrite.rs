@@ -1,4 +1,4 @@
-//! `record --overwrite`: keeps the latest samples, as many as the ring buffers hold.
+//! `record --overwrite`: keeps the latest samples.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ fn times(here: &Here, file: &str) -> Vec<u64> {
 fn only_the_last_samples_are_kept_and_they_are_in_order() {
     needs!(PerfEvents, Tool("taskset"));
     let here = Here::new();
-    // One CPU has one ring buffer, of about 600 samples, or 60 ms of CPU time. The program is in
-    // `late` for the last second.
+    // One ring buffer holds about 600 samples, or 60 ms of CPU time. The program is in `late` for
+    // the last second.
     let record = here.rprof("record --overwrite -m 32K --call-graph none -e cpu-clock:u -c 100000");
     let run = record
         .words("-- taskset -c 0")
@@ -83,7 +83,7 @@ fn ended(here: &Here) -> Vec<String> {
 }
 
 fn snapshot(here: &Here, rprof: &Running, command: i32, files: usize) {
-    // About 100 samples, at 999 per second of CPU time.
+    // About 100 samples.
     wait_for_work(command, Duration::from_millis(100));
     rprof.signal(Signal::USR2);
     wait_until("the file of the last samples is there", || {

@@ -1,7 +1,6 @@
 //! Every target with every event at every privilege level: result, exit status, and messages.
 //!
-//! With `--nocapture` it prints the table. It changes kernel.perf_event_paranoid, and always
-//! restores it. Meanwhile, tests that run unprivileged commands wait.
+//! `--nocapture` prints the table. It changes kernel.perf_event_paranoid, and always restores it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,11 +14,9 @@ use crate::support::{
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// Uid of an unprivileged user.
 const NOBODY: &str = "65534";
 
-/// Runs a closure at a level of the setting. Repeats it if another process changed the setting
-/// meanwhile.
+/// Repeats the closure if another process changed the setting meanwhile.
 fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> T) -> T {
     let Some(level) = level.map(|level| level.to_string()) else {
         return what();
@@ -37,9 +34,8 @@ fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Root,
-    /// Unprivileged, at this level.
     Nobody(i32),
-    /// Unprivileged, with a seccomp filter that forbids perf_event_open.
+    /// A seccomp filter forbids perf_event_open.
     Denied,
 }
 
@@ -62,7 +58,7 @@ const WHO: [Who; 6] = [
     Who::Denied,
 ];
 
-/// Targets as options. `PID` stands for a process of the recording user.
+/// `PID` stands for a process of the recording user.
 const TARGETS: [&str; 8] = [
     "", "-p PID", "-t PID", "-u USER", "-a", "-C 0", "-G GROUP", "-i",
 ];
@@ -76,7 +72,7 @@ const EVENTS: [&str; 6] = [
     "-e sched:sched_switch",
 ];
 
-/// A world-searchable folder with world-executable programs.
+/// All users can search and execute it.
 struct Programs {
     folder: tempfile::TempDir,
 }
@@ -152,7 +148,6 @@ impl Outcome {
         std::fs::remove_file(&file).ok();
         std::fs::remove_file(programs.path("out/perf.data.old")).ok();
         let shell = programs.as_who(here, who).arg(programs.path("rprof"));
-        // The command limits the duration for every target.
         let run = (shell.words("record -F 999 -g").words(options).arg("--"))
             .arg(programs.path("shares"))
             .arg("0.03")
@@ -236,7 +231,6 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     let waits = report.only();
     assert!(waits.weight >= 300_000_000, "{run}");
     assert_eq!(waits.row("[stack not taken]").own, waits.weight);
-    // If the kernel may be sampled, the stacks exist.
     let run = at_level(&setting, Some(1), || {
         let shell = (programs.as_who(&here, Who::Nobody(1))).arg(programs.path("rprof"));
         shell.words("record --off-cpu --wakers -- sleep 0.3").run()
@@ -310,7 +304,7 @@ fn advice_names_the_capability_that_the_kernel_has() {
     let (here, programs) = (Here::new(), Programs::new());
     let _alone = change_settings();
     let setting = Setting::remember(PARANOID);
-    // Kernels before 5.8 have 37, this one has more.
+    // Kernels before 5.8 have 37.
     std::fs::write(here.path("37"), "37\n").unwrap();
     let old = "mount --bind \"$0\" /proc/sys/kernel/cap_last_cap && exec \"$@\"";
     for args in [
@@ -379,11 +373,10 @@ fn every_target_event_and_privilege_is_recorded_or_refused_with_a_remedy() {
     }
 }
 
-/// Checks the conditions for every table cell, and those for this one.
+/// Checks conditions for every table cell, and for this one.
 fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let run = &outcome.run;
     let of = format!("{} {target} {event}", who.name());
-    // A recording, or one message with the obstacle and no file.
     match run.code() {
         Some(0) => assert!(outcome.file, "{of}: no file by\n{run}"),
         Some(1 | 2) => {
@@ -399,13 +392,11 @@ fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let own = matches!(target, "" | "-p PID" | "-t PID" | "-i" | "-u USER");
     let clock = matches!(event, "" | "-e cpu-clock" | "-e cpu-clock:u");
     match who {
-        // Root may record everything, but this machine may lack hardware events.
+        // This machine may lack hardware events.
         Who::Root if event != "-e cycles" && event != "-e sched:sched_switch" => {
             assert!(!refused || target == "-G GROUP", "{of}: {run}");
         }
-        // Own programs in user mode.
         Who::Nobody(0..=2) if own && clock => assert!(!refused, "{of}: {run}"),
-        // Programs of other users need privileges.
         Who::Nobody(1..) if !own && clock => {
             assert!(refused, "{of}: {run}");
             let said = run.err();

@@ -75,7 +75,6 @@ fn summary_says_what_was_recorded() {
         .ok();
     run.says("samples of cpu-clock")
         .says("perf.data")
-        // The number of samples depends on the machine.
         .says("lost ");
     assert!(run.bytes().is_empty(), "stdout of\n{run}");
     assert!(
@@ -111,8 +110,7 @@ fn arguments_reach_the_command_unchanged() {
     assert_eq!(run.out(), "-q|-F|1|");
 }
 
-/// A program's environment that its parent determines: ignored or blocked signals, open files,
-/// limits.
+/// A program's environment that its parent determines: signals, open files, limits.
 const SURROUNDINGS: &str =
     "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; ulimit -a; umask; nice; pwd";
 
@@ -129,7 +127,7 @@ fn the_command_is_started_as_by_a_shell() {
 fn signals_ignored_at_the_start_stay_ignored() {
     needs!(PerfEvents);
     let here = Here::new();
-    // As under nohup, and in the background of a shell without job control.
+    // As under nohup.
     let ignoring = |shell: Shell| {
         let arguments = shell.words("sh -c").arg(SURROUNDINGS);
         arguments.ok().out()
@@ -302,7 +300,7 @@ fn attached_recording_ends_with_its_targets() {
     for letter in ["-p", "-t"] {
         let here = Here::new();
         let (running, pid) = endless(&here);
-        // User mode only: with contention for its CPU, the kernel uses much of the time.
+        // With contention for its CPU, the kernel uses much of the time.
         let rprof = here
             .rprof("record -F 999 -g -e cpu-clock:u")
             .arg(letter)
@@ -311,7 +309,6 @@ fn attached_recording_ends_with_its_targets() {
         wait_until("samples are in the file", || here.samples_so_far() > 100);
         running.signal(Signal::TERM);
         running.end();
-        // Without a command there is no exit status to forward.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock:u").says("lost ");
         let share = share_of_endless(&here.report("--sort comm,symbol"));
@@ -335,7 +332,7 @@ fn attached_recording_ends_with_the_command() {
     .arg(c("shares.c"))
     .exits(4);
     let report = here.report("--sort comm,symbol");
-    // The command limits the duration, and is not recorded.
+    // The command is not recorded.
     assert!(
         report.only().rows.iter().all(|row| row.comm == "endless"),
         "{run}"

@@ -1,5 +1,4 @@
-//! Requests (`record --requests`), compared with the functions of the program: each of them runs only
-//! in its own spans.
+//! Requests (`record --requests`): each function runs only in its own spans.
 
 use std::path::Path;
 
@@ -9,11 +8,10 @@ use crate::support::{Folded, Here, c_with, folded, needs, rust, skip};
 
 const EXPORTED: &str = "-Wl,--export-dynamic-symbol=otel_thread_ctx_v1";
 
-/// Time at the start of a program without requests, on a busy machine.
+/// Start of a program, on a busy machine.
 const FIRST_NS: u64 = 50_000_000;
 
-/// Samples by what their request says about the function that ran. The function `no_span` runs outside
-/// of all spans.
+/// Samples by agreement of request and function. `no_span` runs outside of all spans.
 #[derive(Debug, Default)]
 struct Tally {
     right: u64,
@@ -22,7 +20,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts stacks with `busy_N`. `number` returns N for a root frame with a request.
+    /// `number` returns N for a root frame with a request.
     fn of(stacks: &Folded, number: impl Fn(&str) -> Option<u32>) -> Tally {
         let mut tally = Tally::default();
         for (stack, weight) in stacks {
@@ -54,7 +52,7 @@ impl Tally {
     fn check(&self) {
         assert_eq!(self.wrong, 0, "{self:?}");
         let all = self.right + self.without;
-        // The first milliseconds pass before the recorder has found the variable.
+        // The recorder has not found the variable yet.
         let most = (all / 100).max(FIRST_NS);
         assert!(self.without <= most, "{self:?}");
         assert!(self.right > 0, "{self:?}");
@@ -73,7 +71,7 @@ fn stacks(here: &Here, options: &str) -> Folded {
     folded(&here.rprof("collapse").words(options).ok())
 }
 
-/// Records a program. Returns false if this kernel has no BPF.
+/// Returns false if this kernel has no BPF.
 fn record(here: &Here, options: &str, program: &Path, words: &[&str]) -> bool {
     let recorder = here.rprof("record --requests -e cpu-clock").words(options);
     let mut recorder = recorder.arg("--").arg(program);
@@ -226,8 +224,7 @@ fn a_limit_on_locked_memory_is_lifted_if_the_kernel_refuses_programs() {
     if !record(&here, "", &program, &["10", "swap"]) {
         return;
     }
-    // Kernels before 5.11 refuse programs above the limit. Here strace refuses the first call, or
-    // all of them.
+    // Kernels before 5.11 refuse programs above the limit. Here strace refuses calls.
     let refusing = |when: &str| {
         let strace = here
             .command("strace")

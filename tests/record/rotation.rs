@@ -8,7 +8,7 @@ use crate::support::{
     Here, Need, Report, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// Returns the files of a recording, oldest first. None is named perf.data any more.
+/// Oldest first. None is named perf.data any more.
 fn files(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|e| e.expect("an entry").file_name().into_string().unwrap());
@@ -43,7 +43,6 @@ fn share_of_work(report: &Report) -> f64 {
     work as f64 / report.samples().max(1) as f64
 }
 
-/// Compares the number of samples with perf, if installed.
 fn assert_perf_agrees(here: &Here, file: &str, samples: u64) {
     if has(Need::Perf) {
         let script = here.perf("script --no-inline -i").arg(file).ok();
@@ -85,7 +84,6 @@ fn rotation_by_signal_leaves_complete_files() {
     let mut last = 0;
     for file in &files {
         let report = report(&here, file);
-        // Mappings and names of the program were recorded before the file began.
         assert!(
             share_of_work(&report) > 0.5,
             "{file}: {:?}",
@@ -122,7 +120,6 @@ fn rotation_by_size_loses_no_sample() {
         .says("lost ");
     let samples: u64 = files.iter().map(|file| report(&here, file).samples()).sum();
     run.says(&format!("{samples} samples of cpu-clock"));
-    // Every file but the last reached the size limit, and did not exceed it by much.
     for file in &files[..files.len() - 1] {
         let header = here.rprof("header --format json -i").arg(file).ok();
         let header: serde_json::Value = serde_json::from_slice(header.bytes()).unwrap();
@@ -137,7 +134,6 @@ fn rotation_by_size_loses_no_sample() {
 #[test]
 fn rotation_by_time_keeps_the_last_files() {
     needs!(PerfEvents);
-    // A file may be empty if the machine was busy.
     measured(keep_the_last_ones);
 }
 
@@ -157,7 +153,7 @@ fn keep_the_last_ones() -> Result<(), String> {
     std::fs::remove_file(here.path("perf.data.old")).unwrap();
     let files = files(&here);
     assert_eq!(files.len(), 2, "{run}");
-    // The process and its mappings are older than these files, but known.
+    // The process is older than these files, but known.
     let whole = report(&here, &files[0]);
     check(whole.samples() > 3, || {
         format!("{} samples in {}", whole.samples(), files[0])

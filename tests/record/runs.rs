@@ -25,7 +25,7 @@ fn each_run_has_a_file_and_a_process_of_its_own() {
     pids.dedup();
     assert_eq!(pids.len(), 3, "{pids:?}");
     assert!(!here.path("perf.data").exists());
-    // In a folder, as gate reads them.
+    // As gate reads them.
     here.rprof("record -q --runs 2 -o base/ -- true").ok();
     assert!(here.path("base/1.data").exists() && here.path("base/2.data").exists());
     here.rprof("record -q --runs 1 -o base -- true").ok();

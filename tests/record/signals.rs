@@ -4,8 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Need, Running, c, has, needs, perf_samples, wait_until};
 
-/// Starts `rprof record` of `endless`. Returns it and the pid that the program prints after its
-/// first work.
+/// Returns rprof and the program's pid, which it prints after its first work.
 fn recording(here: &Here, options: &str) -> (Running, Pid) {
     let shell = here
         .rprof("record -F 999 -g -e cpu-clock --")
@@ -137,16 +136,14 @@ fn signals_to_the_command_are_its_own() {
 fn an_interrupt_of_the_terminal_reaches_the_command_once() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
-    // The command counts SIGINTs, and runs until a file exists.
     let command = "trap 'echo INT >>ints' INT; touch ready; \
                    until [ -e go ]; do sleep 0.01; done; exit 3";
     std::fs::write(here.path("command.sh"), command).unwrap();
-    // The shell in between prints rprof's status, because script(1) has its own.
+    // script(1) has a status of its own.
     let inner = format!(
         "trap : INT; {} record -e cpu-clock -- sh command.sh; echo $? >status",
         env!("CARGO_BIN_EXE_rprof")
     );
-    // Types Ctrl-C once into script's terminal.
     let typing = "(until [ -e ready ]; do sleep 0.01; done; printf '\\003'; \
                   until [ -e go ]; do sleep 0.01; done) | script -qfc \"$0\" typescript";
     let shell = here.command("sh").arg("-c").arg(typing).arg(inner).start();

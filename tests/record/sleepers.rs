@@ -1,4 +1,4 @@
-//! Threads that wait since before the recording: their wait reasons are reported like all others.
+//! Threads that wait since before the recording have their wait reasons.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{Folded, Here, Running, c_with, folded, needs, wait_until};
 
-/// Wait reason of each thread, by its function.
+/// By function of the thread.
 const REASONS: [(&str, &str); 13] = [
     ("take_one_then_other", "[futex]"),
     ("take_other_then_one", "[futex]"),
@@ -23,7 +23,6 @@ const REASONS: [(&str, &str); 13] = [
     ("read_event", "[message]"),
 ];
 
-/// Starts the fixture, compiled with additional flags, and waits until all threads are blocked.
 fn asleep(here: &Here, flags: &[&str]) -> Running {
     let mut running = here.command(c_with("asleep.c", flags)).start();
     assert_eq!(running.line(), "asleep");
@@ -33,14 +32,13 @@ fn asleep(here: &Here, flags: &[&str]) -> Running {
         let channel = task.and_then(|task| std::fs::read_to_string(task.path().join("wchan")));
         channel.is_ok_and(|channel| channel != "0")
     };
-    // The main thread waits for the others.
     wait_until("all wait", || {
         tasks().count() == REASONS.len() + 1 && tasks().all(is_blocked)
     });
     running
 }
 
-/// Records the fixture. Returns the stacks of its waits.
+/// Returns the stacks of the fixture's waits.
 fn record(here: &Here, running: &Running, options: &str) -> Folded {
     let shell = here.rprof("record -q --off-cpu -d 0.5").words(options);
     let pid = running.pid().as_raw_nonzero();
@@ -53,7 +51,6 @@ fn end(running: Running) {
     running.end();
 }
 
-/// Returns the weights of a function's waits by leaf.
 fn leaves(stacks: &Folded, function: &str) -> BTreeMap<String, u64> {
     let mut leaves = BTreeMap::new();
     for (stack, weight) in stacks {
@@ -65,7 +62,7 @@ fn leaves(stacks: &Folded, function: &str) -> BTreeMap<String, u64> {
     leaves
 }
 
-/// Asserts that each wait has its reason for most of the recording.
+/// Each wait has its reason for most of the recording.
 fn assert_reasons(stacks: &Folded) {
     for (function, reason) in REASONS {
         let leaves = leaves(stacks, function);
@@ -78,7 +75,7 @@ fn assert_reasons(stacks: &Folded) {
     }
 }
 
-/// All wait in a system call through the vdso, whose frame is the innermost.
+/// The vdso's frame is the innermost.
 #[test]
 fn threads_of_a_32_bit_program_that_sleep_since_before_have_their_reasons() {
     needs!(PerfEvents, Root, I386);
@@ -113,7 +110,6 @@ fn threads_that_sleep_since_before_have_their_reasons() {
             "{reason}: {of}"
         );
     }
-    // The stacks have user functions and kernel functions.
     let deadlock =
         here.rprof("report --reason futex --no-fold-idle --callers [futex] --format json");
     let text = deadlock.ok().out();

@@ -1,5 +1,4 @@
-//! Off-CPU recording (`record --off-cpu`), compared with the waiting program's own clocks, and with
-//! perf.
+//! Off-CPU recording (`record --off-cpu`), compared with the program's clocks, and with perf.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Folded, Here, Report, Run, c, check, folded, measured, needs, skip};
 
-/// Wait reason of each thread, by its function.
+/// By function of the thread.
 const REASONS: [(&str, &str); 9] = [
     ("wait_in_nanosleep", "[sleep]"),
     ("wait_in_futex", "[futex]"),
@@ -20,8 +19,8 @@ const REASONS: [(&str, &str); 9] = [
     ("share_a_cpu", "[waiting for a CPU]"),
 ];
 
-/// Records the fixture. Returns its own measurements by function; `lives` is the total lifetime of
-/// its threads. Without priority, the fixture counts time as waiting in which other processes run.
+/// Returns the fixture's measurements by function; `lives` is the lifetime of its threads. Without
+/// priority, it counts time as waiting in which other processes run.
 fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
     let run = (here.command("nice").words("-n -20"))
         .arg(env!("CARGO_BIN_EXE_rprof"))
@@ -80,20 +79,18 @@ fn waits_are_as_long_as_the_program_says() {
         }
         let convoy = waits.only().row("stand_in_convoy").total;
         is_within("convoy", convoy, truth["stand_in_convoy"], 0.02)?;
-        // Cached files need no waiting; a disk may respond in 100 us.
+        // A disk may respond in 100 us.
         for function in ["wait_for_disk", "wait_for_page"] {
             if truth[function] > 10_000_000 {
                 let total = waits.only().row(function).total;
                 is_within(function, total, truth[function], 0.1)?;
             }
         }
-        // The file accounts for every nanosecond.
         let [on, blocked, runnable, unknown] =
             ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));
         assert_eq!(waits.only().weight, blocked + runnable, "{run}");
         let total = on + blocked + runnable + unknown;
         is_within("all threads", total, truth["lives"], 0.005)?;
-        // 2,000 waits of 50 us give about 100 samples.
         let waits = noted(&here, "waits");
         assert!(waits > 2_000, "{waits} waits\n{run}");
         Ok(())
@@ -199,7 +196,7 @@ fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
         check(paused < total, || format!("{paused} ns of {total}"))?;
         let report = here.report("--off-cpu");
         assert_eq!(report.only().weight, blocked + runnable, "{run}");
-        // Shares are estimates from some sampling windows, while the program runs more slowly.
+        // Shares are estimates from some sampling windows.
         for function in ["ping", "pong"] {
             let found = report.only().row(function).total;
             is_within(function, found, truth[function], 0.4)?;
@@ -308,7 +305,7 @@ fn time_without_a_cpu_is_that_of_the_scheduler() {
     beside.end();
     run.exits(0).says("scheduler statistics");
     let (told, delay) = (figures(&run)["waited"], noted_as(&here, "run-delay.ns"));
-    // The shell ran a little longer, possibly waiting for a CPU.
+    // The shell ran a little longer.
     assert!(
         told > 0 && delay >= told,
         "{delay} ns, and {told} a moment before the end"
@@ -383,7 +380,6 @@ fn a_control_group_is_watched_for_waits() {
     let program = here.command(c("waits.c")).words("500").start();
     let pid = program.pid().as_raw_nonzero();
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
-    // Forks and execs outside of the cgroup.
     let strangers = here.sh("while :; do /bin/true; done").start();
     let run = here
         .rprof("record --off-cpu --off-cpu-budget 100 -m 16M -d 0.5 -G")
@@ -406,7 +402,6 @@ fn a_control_group_is_watched_for_waits() {
     assert!(names.lines().all(is_its), "{names}");
     let row = waits.only().row("wait_in_nanosleep");
     let duration = noted_as(&here, "duration.ns");
-    // One thread with complete waits, on any CPU.
     assert!(
         row.total > 0 && row.total <= duration,
         "{} of {duration}",

@@ -1,5 +1,4 @@
-//! Wakers (`record --off-cpu --wakers`), compared with the program's own measurement, and with
-//! perf.
+//! Wakers (`record --off-cpu --wakers`), compared with the program's measurement, and with perf.
 
 use std::io::Read;
 
@@ -15,7 +14,7 @@ fn stacks(here: &Here, options: &str) -> Folded {
     folded(&shell.words(options).ok())
 }
 
-/// Returns the nanoseconds of stacks with a function and this end.
+/// Returns nanoseconds of stacks with a function and this end.
 fn waited(stacks: &Folded, function: &str, end: &str) -> u64 {
     let is_it = |stack: &str| stack.ends_with(end) && stack.split(';').any(|f| f == function);
     let found = stacks.iter().filter(|(stack, _)| is_it(stack));
@@ -34,7 +33,7 @@ fn waits_tell_who_ended_them_and_how_long_a_cpu_was_waited_for_then() {
         let stacks = stacks(&here, "");
         let expected = [
             ("wait_for_alarm", ";[woken by alarm];[futex]", "alarm", 0.05),
-            // On a busy machine, the scheduler accounts for some waiting without a switch record.
+            // The scheduler accounts for some waiting without a switch record.
             ("wait_for_alarm", ";[waiting for a CPU]", "queue", 0.2),
             (
                 "wait_for_feeder",
@@ -111,7 +110,6 @@ fn who_wakes_without_being_watched_has_a_name() {
         .filter(|(stack, _)| stack.ends_with("[woken by sh];[pipe]"));
     let of_feeder: u64 = of_feeder.map(|(_, ns)| ns).sum();
     let all: u64 = stacks.values().sum();
-    // The first and the last wait are cut.
     assert!(
         of_feeder > all / 2,
         "{of_feeder} of {all}\n{stacks:#?}\n{run}"
@@ -128,7 +126,7 @@ fn who_wakes_without_being_watched_has_a_name() {
 #[test]
 fn whole_cpus_and_windows_tell_wakers_too() {
     needs!(PerfEvents, Root);
-    // Other processes affect how often the two run: at load 13, half of the runs had too few switches.
+    // At load 13, half of the runs had too few switches.
     measured(|| {
         let here = Here::new();
         let shell = here
@@ -144,7 +142,7 @@ fn whole_cpus_and_windows_tell_wakers_too() {
             let of = |function| waited(&stacks, function, end);
             of("ping") + of("pong")
         });
-        // A sampling window starts without a wakeup, and there are few windows per second.
+        // A sampling window starts without a wakeup.
         check(told > 0 && told > pipes / 5, || {
             format!("{told} of {pipes}\n{run}")
         })
@@ -217,7 +215,7 @@ fn waits_end_in_time_lines_where_they_were_woken() {
             }
         }
     }
-    // The woken thread waits for its CPU: about 2 ms, unless it migrates.
+    // The woken thread waits about 2 ms for its CPU, unless it migrates.
     let meet = |end: &&f64| begins.iter().any(|begin| (*begin - **end).abs() < 0.001);
     let (met, all) = (ends.iter().filter(meet).count(), ends.len());
     assert!(
@@ -235,7 +233,6 @@ fn other_programs_do_not_make_windows_of_a_quiet_one() {
     noise.signal(Signal::KILL);
     noise.end();
     assert!(!run.err().contains("windows"), "{run}");
-    // Millions of wakeups may exceed the limit.
     if run.err().contains("wakers were not recorded to the end") {
         let waits = stacks(&here, "");
         assert!(

@@ -1,8 +1,7 @@
 //! rprof and perf agree on the same file, from either recorder.
 //!
 //! Known bugs of perf give differences of known classes (see `support/compare.rs`), which are
-//! counted. Everything else must be equal: samples, frames with addresses and offsets, per-function
-//! counts, folded stacks.
+//! counted. Everything else must be equal: samples, frames, per-function counts, folded stacks.
 
 use std::path::Path;
 
@@ -11,11 +10,9 @@ use crate::support::{
     large_source, legible_samples, legible_stacks, needs, perf_samples, perf_self_samples, rust,
 };
 
-/// Share of samples that may differ for unknown reasons. The few samples at a program's start and
-/// end may hit any code.
+/// Share of samples that may differ: those at a program's start and end may hit any code.
 const BY_CHANCE: f64 = 0.01;
 
-/// Asserts that two counts are equal within [`BY_CHANCE`].
 fn assert_near(ours: &Folded, theirs: &Folded, what: &str) {
     let share = difference(theirs, ours);
     let others = || -> Vec<_> {
@@ -129,7 +126,7 @@ fn system_calls_have_the_samples_of_perf() {
 #[test]
 fn deep_recursion_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
-    // Deeper than the kernel's callchain limit.
+    // Deeper than the kernel's limit.
     assert_agreement_on(&c("recursion.c"), "1000 0.2");
 }
 
@@ -160,8 +157,7 @@ fn samples_without_stacks_are_those_of_perf() {
     assert_agreement(&here, "without stacks");
 }
 
-/// Most of gcc has no frame pointers, so its "callers" are random register values. Their names must
-/// agree except for a small share.
+/// Most of gcc has no frame pointers, so its "callers" are random register values.
 #[test]
 fn a_compiler_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Gcc);
@@ -177,7 +173,7 @@ fn a_compiler_has_the_samples_of_perf() {
     }
 }
 
-/// Like [`assert_agreement`], but 2 % of the weight may differ for unknown reasons.
+/// Like [`assert_agreement`], but 2 % of the weight may differ.
 fn assert_near_agreement(here: &Here, what: &str) {
     let script = here.perf(PERF_SCRIPT).ok();
     script.complains_of_losses_only();
@@ -225,7 +221,7 @@ fn assert_near_agreement(here: &Here, what: &str) {
     );
 }
 
-/// Returns the share of the weight in different stacks or functions.
+/// Returns the share of the weight in different stacks.
 fn difference(a: &Folded, b: &Folded) -> f64 {
     let of_b = |stack| b.get(stack).copied().unwrap_or(0);
     let common: u64 = a

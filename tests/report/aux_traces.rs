@@ -1,4 +1,4 @@
-//! AUX traces (Intel PT, Arm SPE): missing parts are reported, although the traces are not decoded.
+//! AUX traces (Intel PT, Arm SPE): missing parts are reported, without decoding.
 
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use rprof_records::{
 
 use crate::support::Here;
 
-/// Writes a recording with one sample, and pieces of a trace with these flags.
+/// Writes one sample, and pieces of a trace with these flags.
 fn recording(here: &Here, flags: &[u64]) {
     let endian = Endian::NATIVE;
     let attr = Attr {

@@ -1,5 +1,5 @@
-//! Stacks and names in the language of the program: `--by-language`, `--language`, `--sort language`.
-//! `fixtures/interpreted.c` tells what each function takes.
+//! `--by-language`, `--language`, `--sort language`. `fixtures/interpreted.c` tells what each
+//! function takes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn recorded(options: &str) -> Here {
 
 const OPTIONS: &str = "-F 999 -e cpu-clock:u -g";
 
-/// Share of the weight with a function in the stack, or as the leaf.
+/// Share with a function in the stack, and as the leaf.
 const SHARES: [(&str, f64, f64); 4] = [
     ("<module> (app.py:1)", 0.0, 1.0),
     ("main (app.py:20)", 0.1, 1.0),
@@ -29,7 +29,6 @@ fn functions_have_the_time_of_the_interpreter_and_native_code_stays_below_them()
         let here = recorded(OPTIONS);
         let report = here.report("");
         let only = report.only();
-        // The dynamic linker, before the interpreter runs.
         let other = 1.0 - only.total_share("<module> (app.py:1)");
         check(other < 0.1, || format!("{other} is outside of the program"))?;
         for (name, own, total) in SHARES {
@@ -72,7 +71,6 @@ fn the_verdict_says_that_interpreter_code_is_folded() {
     let raw = here.rprof("report --no-by-language").ok();
     assert!(!raw.out().contains("by language"), "{raw}");
     raw.prints("py::parse:/srv/app.py:10");
-    // The last one counts.
     let again = here.rprof("report --no-by-language --by-language").ok();
     assert_eq!(again.out(), told.out());
 }
@@ -118,7 +116,6 @@ fn languages_are_a_column_and_a_filter() {
     markdown.prints("language");
 }
 
-/// The leaf of a filter is the leaf that is shown.
 #[test]
 fn filters_take_functions_and_files_as_shown() {
     needs!(PerfEvents);
@@ -187,7 +184,7 @@ fn every_command_shows_the_same_stacks() {
         .prints("parse (app.py:10)");
     let tree = here.rprof("report -g caller").ok();
     tree.prints("main (app.py:20)");
-    // Callers are needed, although only leaves are shown.
+    // Callers are needed for leaves.
     let leaves = here.report("--no-children");
     assert_eq!(leaves.only().row("parse (app.py:10)").own, stacks[parse]);
     let script = here.rprof("script").ok();
@@ -210,7 +207,6 @@ fn exports_have_name_file_and_line_apart() {
         !frames.iter().any(|frame| frame["name"] == "decode"),
         "{frames:?}"
     );
-    // rprof reads pprof's names and weights back.
     here.rprof("export -o x.pb.gz").ok();
     let back = here.report("-i x.pb.gz");
     let parse = back

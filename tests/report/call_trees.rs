@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Here, c, folded, needs};
 
-/// Returns the weights of the functions next to a function in its trees, by name. Several objects
-/// may have a function of this name.
+/// Returns weights next to a function in its trees, by name, of all objects.
 fn next_to(report: &Value, symbol: &str) -> BTreeMap<String, u64> {
     let rows = report["events"][0]["rows"].as_array().expect("rows");
     let mut sums = BTreeMap::new();
@@ -47,7 +46,7 @@ fn trees_agree(here: &Here, file: &str) {
         serde_json::from_slice(run.bytes()).expect("JSON")
     };
     let (callers, callees) = (tree("-g callee,0"), tree("--children -g caller,0"));
-    // By leaf and direct caller, and by outermost activation of each function and its callee.
+    // By leaf and direct caller, and by outermost activation and its callee.
     let mut above: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut below: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (stack, weight) in &stacks {
@@ -86,7 +85,6 @@ fn trees_are_drawn_below_their_rows() {
         tree.trim_start().starts_with("└─ ") && tree.contains(" ← main"),
         "{run}"
     );
-    // As in perf, a file may follow -g.
     assert_eq!(here.rprof("report -g perf.data -n 1").ok().out(), out);
     let downwards = here.rprof("report --children -g -n 100").ok();
     downwards.prints(" → ");

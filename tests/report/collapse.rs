@@ -73,7 +73,7 @@ fn collapse_reads_from_a_pipe() {
     assert_eq!(piped.out(), here.rprof("collapse").ok().out());
 }
 
-/// Local functions, and other names with inner brackets, as printed by c++filt.
+/// As printed by c++filt.
 const NESTED: [&str; 6] = [
     "Server::handle(double)::{lambda(double)#1}::operator()",
     "Server::handle(double)::{lambda(double)#2}::operator()",
@@ -111,7 +111,6 @@ fn all_outputs_have_the_names_of_the_report() {
         let leaves = folded(&collapsed);
         let frames = leaves.keys().flat_map(|stack| stack.split(';').skip(1));
         has_all(&frames.map(str::to_owned).collect(), "collapse");
-        // Also compares weights: no functions are merged.
         for row in &report.only().rows {
             let end = format!(";{}", row.symbol);
             let own = leaves.iter().filter(|(stack, _)| stack.ends_with(&end));

@@ -1,4 +1,4 @@
-//! V8's CPU profiles: those of Node.js, and our own for Chrome's developer tools and VS Code.
+//! V8's CPU profiles: of Node.js, and our own for Chrome's developer tools and VS Code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ fn read(here: &Here, file: &str) -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// Returns self and total by name. Functions of different objects may have the same name.
+/// Sums functions of different objects.
 fn sums(rows: &[Row]) -> BTreeMap<&str, (u64, u64)> {
     let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in rows {
@@ -30,8 +30,8 @@ fn sums(rows: &[Row]) -> BTreeMap<&str, (u64, u64)> {
     sums
 }
 
-/// Returns self times in nanoseconds by function and position, by the definition of the format: a
-/// sample lasts until the next one.
+/// Returns self times in nanoseconds, by the definition of the format: a sample lasts until the
+/// next one.
 fn own_times(profile: &Value) -> BTreeMap<String, u64> {
     let list = |key: &str| profile[key].as_array().expect("a list").clone();
     let names: BTreeMap<u64, String> = list("nodes")
@@ -102,7 +102,7 @@ fn an_export_has_the_times_of_the_report_to_the_microsecond() {
         here.record("-F 999 -g -e cpu-clock:u", &c_with(program, &["-g"]), "0.3");
         here.rprof("export -q -o x.cpuprofile").ok();
         let file = read(&here, "x.cpuprofile");
-        // The first thread of threads.c has samples where loading the program takes long.
+        // The first thread has samples where loading takes long.
         let tids = here.rprof("script -F tid").ok().out();
         let tids: BTreeSet<&str> = tids.lines().map(str::trim).collect();
         assert_eq!(file["rprof"]["threads"], json!(tids.len()));
@@ -116,7 +116,6 @@ fn an_export_has_the_times_of_the_report_to_the_microsecond() {
         let (recorded, again) = (recorded.only(), again.only());
         let runs = file["samples"].as_array().expect("samples").len() as u64;
         let found = sums(&again.rows);
-        // The program and the dynamic linker have a `_start` each.
         for (symbol, (own, total)) in sums(&recorded.rows) {
             if symbol.starts_with('[') {
                 continue;
@@ -135,7 +134,7 @@ fn an_export_has_the_times_of_the_report_to_the_microsecond() {
     }
 }
 
-/// Chromium describes its own protocol, of which the format is a part.
+/// Chromium describes its protocol, with this format.
 #[test]
 fn an_export_follows_the_protocol_that_chromium_describes() {
     needs!(PerfEvents, Tool("chromium"));
@@ -167,7 +166,7 @@ fn an_export_follows_the_protocol_that_chromium_describes() {
     assert!(found.is_err(), "the check cannot fail");
 }
 
-/// Checks a value against a type of the protocol, such as `Profiler.Profile`.
+/// Checks a value against a type such as `Profiler.Profile`.
 fn check(protocol: &Value, name: &str, value: &Value, seen: &mut usize) {
     let (domain, id) = name.split_once('.').expect("a domain");
     let find = |list: &Value, key: &str, name: &str| {

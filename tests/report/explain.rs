@@ -6,10 +6,10 @@ use crate::support::{Here, c_with, check, cxx_with, measured, needs};
 
 const WORDS: usize = 400;
 
-/// A program: its argument, the words of its cause, and the function with the cause.
+/// Argument, words of its cause, and function.
 type Cause = (&'static str, &'static str, &'static str);
 
-/// Labels of causes, of which a text must have no other one with a large share.
+/// A text must have no other label with a large share.
 const LABELS: [&str; 17] = [
     "page faults",
     "starting and ending processes",
@@ -63,7 +63,6 @@ const C: [Cause; 26] = [
     ("concatenate", "scanning or comparing strings", "join_words"),
 ];
 
-/// Causes that only waits show.
 const WAITS: [Cause; 5] = [
     ("convoy", "for other threads", "hold_lock"),
     ("sleep", "asked to sleep", "nap"),
@@ -222,7 +221,6 @@ fn every_command_of_an_explanation_works() {
     let program = c_with("causes/causes.c", &["-g", "-w", "-lm"]);
     let text = explained(&here, "--off-cpu", &program, "churn 0.3");
     assert!(run_commands(&here, &text) > 3, "{text}");
-    // Profiles of other tools have no header and no code.
     let script = here.rprof("script").ok();
     std::fs::write(here.path("x.txt"), script.bytes()).expect("written");
     for file in ["x.txt", "x.folded", "x.pb.gz", "x.speedscope.json"] {
@@ -234,7 +232,7 @@ fn every_command_of_an_explanation_works() {
     }
 }
 
-/// Runs the commands of an explanation, and returns their number.
+/// Runs an explanation's commands, and returns their number.
 fn run_commands(here: &Here, text: &str) -> usize {
     let lines = text.lines();
     let commands: Vec<&str> = lines

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Here, Report, c, c_with, cxx, needs, pprof};
 
-/// Self and total time of each function in nanoseconds, by name.
+/// Self and total nanoseconds by name.
 type Shares = BTreeMap<String, (u64, u64)>;
 
 fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
@@ -41,7 +41,7 @@ fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
 }
 
 fn by_report(here: &Here) -> Shares {
-    // Exports have inlined calls, also in libraries with installed debug information.
+    // Exports have inlined calls, also in libraries with debug information.
     let report = Report::parse(&here.rprof("report --format json").ok());
     let mut shares = Shares::new();
     for row in &report.only().rows {
@@ -69,7 +69,7 @@ fn pprof_has_the_figures_of_the_report() {
         let here = Here::new();
         here.record("-F 999 -g -e cpu-clock:u", &program, args);
         here.rprof("export").ok().says("wrote profile.pb.gz");
-        // pprof prints at most two decimals, so the test requests the smallest unit.
+        // pprof prints at most two decimals.
         let (pprof, mut report) = (by_pprof(&here, "", "profile.pb.gz"), by_report(&here));
         assert!(
             !report.is_empty(),
@@ -115,13 +115,12 @@ fn pprof_lists_the_lines_that_ran() {
     here.rprof("export").ok();
     let tool = pprof().expect("it was asked for");
     let run = here.command(&tool).words("-raw profile.pb.gz").ok();
-    // Mapping flags: has functions, files, lines and inlined calls.
+    // Has functions, files, lines and inlined calls.
     run.prints("[FN][FL][LN][IN]")
         .prints("burn_seventy")
         .prints("shares.c:");
     run.prints("samples/count cpu/nanoseconds[dflt]")
         .prints("comm:[shares]");
-    // Function start lines are from the source.
     let begins = include_str!("../../fixtures/shares.c")
         .lines()
         .position(|line| line.contains("void burn_seventy("));
@@ -231,7 +230,6 @@ fn the_name_of_the_output_tells_the_format() {
         std::fs::read_to_string(here.path("out.folded")).expect("it was written"),
         "main 3\nmain;work 12\n"
     );
-    // The message says what folded stacks lack.
     here.rprof("export x.folded -o out.pb.gz")
         .ok()
         .says("no addresses");
@@ -280,7 +278,7 @@ fn samples_have_the_labels_that_are_asked_for() {
 fn times_and_losses_go_along() {
     needs!(PerfEvents);
     let here = Here::new();
-    // The recording has the time of day. The clock may have been adjusted by milliseconds.
+    // The clock may have been adjusted by milliseconds.
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = || now().expect("after 1970").as_secs_f64() * 1e3;
     let before = now();
@@ -329,7 +327,6 @@ fn samples_count_as_one_where_it_is_asked_for() {
         profile["endValue"].as_u64().expect("a sum")
     });
     assert_eq!(ends.sum::<u64>(), count);
-    // pprof has both sample types, and shows samples by default.
     here.rprof(export).words("x.pb.gz").ok();
     let tool = pprof().expect("it was asked for");
     let top = here

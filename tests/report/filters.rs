@@ -1,5 +1,4 @@
-//! Filters with matches: patterns, functions anywhere in a stack, time ranges, and suggestions for
-//! misspelled names.
+//! Filters with matches: patterns, functions in a stack, time ranges, and suggestions.
 
 use crate::support::{Here, c, needs};
 
@@ -67,7 +66,7 @@ fn names_that_nothing_has_get_the_nearest() {
     run.says("no object matches `thraeds`; nearest: ");
 }
 
-/// If a recording has data that a table does not show, the message names a way to see it.
+/// The message names a way to see it.
 #[test]
 fn what_a_recording_holds_and_is_not_shown_is_named() {
     needs!(Kernel, Tracepoints);

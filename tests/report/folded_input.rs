@@ -2,8 +2,8 @@
 
 use crate::support::{Here, Report, cxx, needs, well_formed};
 
-/// Names with spaces, parameters, brackets and colons; a duplicate stack; a recursion; `main` as a
-/// leaf; unsorted.
+/// Spaces, parameters, brackets and colons; a duplicate stack; a recursion; `main` as a leaf;
+/// unsorted.
 const TEXT: &str = "\
 # made by hand
 main;work;operator new(unsigned long) 5
@@ -40,7 +40,6 @@ fn folded_text_is_drawn_as_inferno_draws_it() {
             .rprof("flamegraph -i x.folded -q --min-width 0 -o -")
             .ok();
         let mut titles = well_formed(&run.out());
-        // Inferno prints `1 samples`.
         for title in &mut titles {
             *title = title.replace("(1 sample,", "(1 samples,");
         }
@@ -118,7 +117,7 @@ fn report_of_folded_text_agrees_with_a_count_by_hand() {
             .iter()
             .all(|row| row.object.is_empty() && row.comm.is_empty())
     );
-    // The stacks' quality is unknown, so the report makes no claims.
+    // The stacks' quality is unknown.
     let quality = &report.quality;
     for part in ["stacks", "frames"] {
         assert_eq!(quality[part]["total"], 0, "{quality}");

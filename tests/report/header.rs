@@ -61,7 +61,6 @@ fn header_has_the_build_ids_of_what_ran() {
         .find(|i| i["path"].as_str() == program.to_str());
     let image = image.unwrap_or_else(|| panic!("no {} in {images:?}", program.display()));
     assert_eq!(image["build_id"], "1234567890abcdef");
-    // perf lists the same build-ids.
     let list = here.perf("buildid-list").ok();
     for image in images {
         list.prints(image["path"].as_str().unwrap())

@@ -45,7 +45,7 @@ fn our_own_exports_are_the_same_profile_again() {
     here.rprof("diff x.pb.gz y.pb.gz").ok();
 }
 
-/// Exports name unnamed functions after their object, reports `[unknown]`.
+/// Exports name unnamed functions after their object.
 #[test]
 fn functions_without_a_name_have_none_in_our_own_exports_either() {
     needs!(PerfEvents);
@@ -60,7 +60,7 @@ fn functions_without_a_name_have_none_in_our_own_exports_either() {
         }
         own
     };
-    // With inlined calls, as in exports: the dynamic linker may have debug symbols.
+    // The dynamic linker may have debug symbols.
     let report = here.rprof("report --format json --no-located").ok();
     let recorded = own(&Report::parse(&report));
     let unnamed = ("[unknown]".to_owned(), stripped.display().to_string());
@@ -90,7 +90,7 @@ fn text_of_perf_is_read_as_its_recording() {
     let one = here
         .rprof("report --format json --symbol burn_seventy -i x.txt")
         .ok();
-    // Its callees are filtered out, so total may be less.
+    // Its callees are filtered out.
     let own = |of: &(u64, u64)| of.0;
     assert_eq!(
         functions(&Report::parse(&one)).get("burn_seventy").map(own),

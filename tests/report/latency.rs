@@ -15,11 +15,10 @@ fn recorded(here: &Here, options: &str, args: &str) -> Vec<f64> {
     seconds(&run.arg(c("phases.c")).words(args).ok())
 }
 
-/// Latency by leaf function, and the number of samples by the number of running threads.
+/// Latency by leaf, and samples by the number of running threads.
 type Recomputed = (BTreeMap<String, f64>, BTreeMap<usize, u64>);
 
-/// Recomputes latencies from the single samples and switches that `rprof script` prints, in order
-/// of time.
+/// Recomputes latencies from the samples and switches of `rprof script`.
 fn recomputed(here: &Here) -> Recomputed {
     let fields = "script -q -G -F pid,tid,time,period,ip,sym --ns";
     let text = here
@@ -146,7 +145,7 @@ fn latency_with_waits_is_the_wall_clock_time() {
     needs!(PerfEvents, Root);
     for (args, name) in [
         ("parallel 0.2 0.2 3", "serial"),
-        // Alone for 3 % of the CPU time, which is 6 % of the elapsed time on two CPUs.
+        // 3 % of the CPU time is 6 % of the elapsed time on two CPUs.
         ("parallel 0.1 1.6 2", "serial"),
         ("server 0.003 0.002 100", "[poll]"),
     ] {
@@ -158,18 +157,16 @@ fn latency_with_waits_is_the_wall_clock_time() {
             let event = report.only();
             assert_eq!(event.name, "wall-clock:latency");
             let found = event.weight as f64 / 1e9;
-            // The program's start and end are not in its own figures.
+            // The program's start and end are not in its figures.
             check((found / whole - 1.0).abs() < 0.05, || {
                 format!("{args}: {found} s of {whole} s")
             })?;
-            // The first figure is the serial part, or the server's waiting time.
             let (share, expected) = (event.total_share(name), printed[0] / whole);
-            // The server's own figure includes the work of its calls.
+            // The server's figure includes the work of its calls.
             let tolerance = if name == "serial" { 0.01 } else { 0.03 };
             check((share - expected).abs() < tolerance, || {
                 format!("{args}: {share}, not {expected}")
             })?;
-            // The idle threads were not on the way.
             let tally = &report.quality["latency"];
             let of = |key: &str| tally[key].as_u64().expect("nanoseconds");
             assert_eq!(of("ran") + of("waited"), event.weight);
@@ -244,7 +241,7 @@ fn exports_and_comparisons_by_latency_say_so() {
     let svg = std::fs::read_to_string(here.path("x.svg")).expect("a picture");
     assert!(svg.contains("cpu-clock:u:latency"), "{svg}");
     here.rprof("diff -q --latency perf.data perf.data").ok();
-    // Its runs record switches, or it could not compare them. Two runs prove nothing: 0 or 3.
+    // Its runs record switches, or it could not compare them.
     let program = c("phases.c");
     let gate = here
         .rprof("gate -q --runs 2 --latency -e cpu-clock:u --")

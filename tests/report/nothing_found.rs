@@ -1,8 +1,8 @@
-//! Filters without matches, and recordings without samples: the same error in every command.
+//! Filters without matches, and recordings without samples: equal errors in every command.
 
 use crate::support::{Here, c, needs};
 
-/// Commands that read a recording, with an output option for those that write files.
+/// With an output option if they write files.
 const COMMANDS: [&str; 13] = [
     "report",
     "report -g",
@@ -74,7 +74,6 @@ fn recordings_without_a_sample_fail_in_every_command() {
         assert_eq!(run.out(), "", "{run}");
         assert!(!here.path("out").exists(), "left behind by\n{run}");
     }
-    // Next to other recordings, it is a part without samples.
     std::fs::rename(here.path("perf.data"), here.path("empty.data")).expect("cannot rename");
     here.record("", &c("shares.c"), "0.1");
     here.rprof("report empty.data perf.data").ok();
@@ -101,7 +100,6 @@ fn memory_of_other_recordings_fails_with_the_way_to_record_it() {
             run.says("perf.data has no memory: `rprof record --memory`");
         }
     }
-    // Instead of a recording of CPU time.
     for command in ["flamegraph -o out --memory", "html -o out --at peak"] {
         let run = here.rprof(command).words("-- true").exits(2);
         run.says("does not record memory: make a recording first");

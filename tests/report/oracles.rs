@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::html::browser::Browser;
 use crate::support::{Here, Report, c, c_with, cxx, needs, oracles, pprof, wait_until};
 
-/// Self and total weight of each function.
 type Shares = BTreeMap<String, (u64, u64)>;
 
 fn functions(report: &Report) -> Shares {
@@ -21,12 +20,11 @@ fn functions(report: &Report) -> Shares {
     shares
 }
 
-/// Returns self and total of functions, counted from pprof's stack listing.
+/// Counts pprof's stack listing.
 fn by_traces(text: &str) -> Shares {
     let mut shares = Shares::new();
     let mut stacks: Vec<(u64, Vec<String>)> = Vec::new();
     let mut begins = false;
-    // Comments precede the first line.
     for line in text
         .lines()
         .skip_while(|line| !line.starts_with("-----------+"))
@@ -64,7 +62,7 @@ fn by_traces(text: &str) -> Shares {
     shares
 }
 
-/// Records programs in ten ways, each with one user-mode clock event. Returns the file names.
+/// Records ten ways with one user-mode clock event each.
 fn ten_recordings(here: &Here) -> Vec<String> {
     let ways = [
         ("shares.c", "0.3", "-F 999 -g -e cpu-clock:u"),
@@ -113,7 +111,7 @@ fn pprof_prints_the_stacks_that_the_report_counts() {
         let sum: u64 = traces.values().map(|(own, _)| own).sum();
         assert_eq!(sum, weight, "{name}");
         for (function, shares) in functions(&report) {
-            // Unnamed functions have their object's name. Parameters are never removed.
+            // Unnamed functions have their object's name.
             if !function.starts_with('[') {
                 assert_eq!(traces.get(&function), Some(&shares), "{function} of {name}");
             }
@@ -181,7 +179,7 @@ fn pprof_lists_a_function_with_its_time() {
     }
 }
 
-/// Returns the content of an export parsed with the published proto, after checking its rules.
+/// Parses an export with the published proto, after checking its rules.
 fn by_otlp_rules(here: &Here, options: &str) -> Value {
     let python = oracles().expect("it was asked for").join("python");
     let rules = concat!(
@@ -233,7 +231,6 @@ fn opentelemetry_has_the_time_of_day() {
         before <= begin && duration > 0 && begin + duration <= after,
         "{before} {begin} {duration} {after}"
     );
-    // A recording without a time of day has no start time, but the same duration.
     let json = by_otlp_rules(&here, "--time 0,10%");
     let part = &json["times"][0];
     assert!(part[0].as_u64() >= Some(begin) && part[1].as_u64() < Some(duration));
@@ -280,7 +277,7 @@ fn the_firefox_profiler_reads_what_is_written_for_it() {
             .words(words)
     };
     wait_until("its daemon is ready", || {
-        // The daemon has a fixed startup timeout of half a second, so this retries.
+        // The daemon has a fixed timeout of half a second.
         let run = profiler("load x.firefox.json.gz").run();
         let is_late = run.err().contains("did not become ready");
         if !is_late {
@@ -299,7 +296,6 @@ fn the_firefox_profiler_reads_what_is_written_for_it() {
         if name.starts_with('[') {
             continue;
         }
-        // The program and the dynamic loader both have a _start.
         let rows: Vec<&Value> = (rows.iter())
             .filter(|row| row["name"] == name.as_str())
             .collect();
@@ -332,7 +328,7 @@ fn speedscope_imports_what_is_written_for_it() {
     for name in ["x.speedscope.json", "x.pb.gz", "x.cpuprofile"] {
         use base64::Engine;
 
-        // The same way that its command line passes a file to the page.
+        // Like its command line.
         let bytes = std::fs::read(here.path(name)).expect("it was written");
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
         let script = format!(
@@ -354,7 +350,7 @@ fn speedscope_imports_what_is_written_for_it() {
         });
         let text = shown();
         let row = report.only().row("burn_seventy");
-        // Its numbers have two decimals. V8's format has microseconds.
+        // Numbers have two decimals, V8's format microseconds.
         let ms = |own: u64| format!("{:.2}ms", own as f64 / 1e6);
         let near = [row.own, row.own.saturating_sub(10_000), row.own + 10_000].map(ms);
         let accepted = match name.ends_with(".cpuprofile") {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::support::{Here, Report, c, needs};
 
-/// Field of a message: a number, or bytes.
 enum Field<'b> {
     Number(u64),
     Bytes(&'b [u8]),
@@ -67,11 +66,8 @@ fn text(message: &[u8], tag: u64) -> String {
 
 #[derive(Default)]
 struct Trace {
-    /// Samples and weight by leaf function.
     own: BTreeMap<String, (u64, u64)>,
-    /// Weight by function in the stack.
     total: BTreeMap<String, u64>,
-    /// Nanoseconds by reason.
     waits: BTreeMap<String, u64>,
     threads: Vec<String>,
 }

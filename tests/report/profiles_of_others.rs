@@ -23,7 +23,7 @@ fn read(here: &Here, name: &str) -> Report {
     )
 }
 
-/// Returns self and total of a function in the first event, in the event's unit.
+/// Returns self and total in the first event.
 fn sums(report: &Report, function: &str) -> (u64, u64) {
     let rows = report.events[0]
         .rows
@@ -34,7 +34,7 @@ fn sums(report: &Report, function: &str) -> (u64, u64) {
 
 type Figure = (&'static str, u64, u64);
 
-/// Values printed by `go tool pprof -top -nodefraction=0`: flat and cumulative.
+/// Printed by `go tool pprof -top -nodefraction=0`: flat and cumulative.
 const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
     (
         "go_cpu.pb.gz",
@@ -75,7 +75,6 @@ const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
             ("main.main", 0, 1),
         ],
     ),
-    // One sample without a location.
     ("go_threadcreate.pb.gz", "threadcreate", 4, &[]),
     (
         "node_time.pb.gz",
@@ -161,7 +160,6 @@ fn profiles_of_gperftools_have_their_objects() {
             .filter(|row| row.object.ends_with(object));
         rows.map(|row| row.own).sum::<u64>()
     };
-    // As printed by `go tool pprof -symbolize=none`.
     assert_eq!((of("/work"), of("[vdso]")), (590_000_000, 30_000_000));
     here.rprof("report -i")
         .arg(profile("gperftools_cpu.prof"))
@@ -180,7 +178,6 @@ fn stacks_of_py_spy_are_the_same_in_both_of_its_formats() {
     assert_eq!(sums(&folded, "heavy (work.py:6)"), (0, 70));
     let speedscope = read(&here, "pyspy.speedscope.json");
     assert_eq!(speedscope.events[0].name, "cpu-clock");
-    // Samples of 10 ms.
     let (own, total) = sums(&speedscope, "spin");
     assert!(
         own == total && own % 10_000_000 == 0 && own > 900_000_000,
@@ -194,7 +191,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes it")
 }
 
-/// Writes a file and its compressed forms. Returns their names.
+/// Writes a file and its compressed forms.
 fn forms(here: &Here, name: &str, bytes: &[u8]) -> [String; 3] {
     let names = ["", ".gz", ".zst"].map(|end| format!("{name}{end}"));
     let zstd = rprof_perfdata::features::embedded::compress(bytes).expect("memory takes it");
@@ -303,7 +300,6 @@ fn text_of_perf_is_read_in_any_choice_of_fields() {
             "    w 17 1.5: 1 page-faults:     7f00 [unknown] (//anon)     7fa1 _int_malloc (/lib/libc.so.6)\n",
             "w;_int_malloc 1\n",
         ),
-        // A command with spaces and digits.
         (
             "my pool 2 17 [001] 1.5: 7 cycles: \n\t 113c leaf (/w)\n\n",
             "my_pool_2;leaf 7\n",

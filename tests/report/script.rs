@@ -55,7 +55,7 @@ fn script_shows_group_members_as_perf_does() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let events = "-e {cpu-clock,page-faults,minor-faults}:S";
-    // The first sample has the page faults of the program's start.
+    // The first sample has the page faults of the start.
     here.perf_record(events, &c("recursion.c"), "1000 0.3");
     let fields = "script -F comm,tid,time,period,event";
     let [by_perf, by_rprof] = [here.perf(fields), here.rprof(fields)].map(|shell| {
@@ -77,7 +77,6 @@ fn script_shows_group_members_as_perf_does() {
 fn script_ends_quietly_when_its_reader_does() {
     needs!(PerfEvents);
     let here = Here::new();
-    // More output than a pipe holds.
     here.record("-F 9999 -g", &c("recursion.c"), "100 0.5");
     for command in [
         "script",

@@ -2,7 +2,6 @@
 
 use crate::support::{Here, Report, c, c_with, check_share, measured, needs};
 
-/// Functions of `shares.c` and their intended shares.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 0.7),
     ("burn_twenty", 0.2),
@@ -12,11 +11,11 @@ const SHARES: [(&str, f64); 3] = [
 fn check_shares(report: &Report) -> Result<(), String> {
     let event = report.only();
     let own = |name| event.self_share(name);
-    // Program start, clock reads and interrupts count for the whole, but for no function.
+    // Program start, clock reads and interrupts count for the whole only.
     let other = 1.0 - SHARES.iter().map(|(name, _)| own(name)).sum::<f64>();
     for (name, share) in SHARES {
         check_share(name, own(name), share, event.samples, other)?;
-        // Callees of the functions are only the clock and interrupts.
+        // Callees are only the clock and interrupts.
         check_share(name, event.total_share(name), share, event.samples, other)?;
     }
     Ok(())
@@ -31,7 +30,6 @@ fn shares_of_70_20_10_percent_are_measured() {
         let report = here.report("");
         check_shares(&report)?;
         let event = report.only();
-        // All three, and nearly everything else, are below `do_round`.
         let outside = 1.0 - event.total_share("main");
         let round = event.total_share("do_round");
         check_share("do_round", round, 0.999, event.samples, outside)

@@ -76,7 +76,6 @@ fn report_goes_through_a_pager_on_a_terminal_only() {
     };
     on_terminal("report", pager).exits(0).prints("WORK_LEFT");
     on_terminal("script", pager).exits(0).prints("WORK_LEFT");
-    // A pager that exits early is no failure, nor is a missing pager.
     on_terminal("script", "head -n 1").exits(0);
     on_terminal("report", "").exits(0).prints("work_left");
     on_terminal("report -i missing", pager)
@@ -84,7 +83,6 @@ fn report_goes_through_a_pager_on_a_terminal_only() {
         .prints("missing");
 }
 
-/// The first screen shows the hottest functions, in unwrapped rows.
 #[test]
 fn report_on_a_terminal_fits_it_and_begins_with_the_hottest() {
     needs!(PerfEvents, Terminal);
@@ -166,7 +164,6 @@ fn report_sorts_by_self_or_total() {
     }
 }
 
-/// Callers are not read then, and self does not change.
 #[test]
 fn report_without_children_has_no_total_and_the_same_self() {
     needs!(PerfEvents);
@@ -264,7 +261,6 @@ fn report_filters_samples() {
         .map(|r| r.self_samples)
         .sum();
     assert_eq!(object.only().samples, own);
-    // Each sample is on one side of the time.
     let script = here.rprof("script --no-inline").ok();
     let samples = perf_samples(&script);
     let time = samples[samples.len() / 2].head.clone();
@@ -284,7 +280,7 @@ fn report_filters_samples() {
     assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
 }
 
-/// `-i <(zcat perf.data.gz)` passes a named pipe.
+/// A named pipe.
 #[test]
 fn report_reads_a_named_pipe() {
     needs!(PerfEvents);
@@ -349,7 +345,6 @@ fn a_recursive_function_counts_once_in_its_total() {
         event.weight
     );
     assert!(event.total_share("descend") >= event.self_share("bottom"));
-    // Every sample at the bottom has all activations in its stack.
     let folded = folded(&here.rprof("collapse").ok());
     let at_bottom = folded.keys().filter(|stack| stack.ends_with(";bottom"));
     let depths: Vec<_> = at_bottom.map(|s| s.matches(";descend").count()).collect();

@@ -13,7 +13,6 @@ fn with_stacks() -> Here {
     here
 }
 
-/// Self, total and samples on the screen equal `report --format json`.
 #[test]
 fn numbers_are_those_of_the_json_report() {
     needs!(File("/usr/bin/tmux"));
@@ -67,7 +66,6 @@ fn numbers_are_those_of_the_json_report() {
     );
 }
 
-/// Any exit restores the terminal settings.
 #[test]
 fn the_terminal_is_left_as_it_was() {
     needs!(File("/usr/bin/tmux"));
@@ -127,7 +125,6 @@ fn without_a_terminal_it_says_so() {
     run.says("needs a terminal");
 }
 
-/// Source and instructions of the selected function, on a page above the views.
 #[test]
 fn code_of_the_selected_function_is_a_page() {
     needs!(File("/usr/bin/tmux"), PerfEvents);
@@ -148,7 +145,7 @@ fn code_of_the_selected_function_is_a_page() {
     let shown: String = line.chars().take(60).collect();
     assert!(screen.contains(&shown), "{shown:?} is not in\n{screen}");
     terminal.key("Escape");
-    // A key immediately after Escape would be an Alt key, so wait for the names of the views.
+    // A key immediately after Escape would be an Alt key.
     wait_until("the code is gone", || {
         !terminal.screen().contains("shares of all samples")
     });
@@ -169,7 +166,6 @@ fn what_has_no_code_says_so() {
     terminal.wait_for_end();
 }
 
-/// Options that the screen cannot support are rejected; the sort order is supported.
 #[test]
 fn options_of_the_table_are_refused_or_honoured() {
     let here = with_stacks();

@@ -6,8 +6,8 @@ use crate::support::{Here, Row, Tmux, c, folded, needs, pprof, wait_until};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// Records the running fixture for a second: threads that wait in mostly one place each, some that
-/// share a CPU, and the main thread, which waits for the others.
+/// Records threads that wait in mostly one place each, some that share a CPU, and the main thread,
+/// which waits for the others.
 fn recorded() -> Here {
     let here = Here::new();
     let waiting = here.command(c("waits.c")).words("500").job().start();
@@ -18,9 +18,8 @@ fn recorded() -> Here {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     wait_until("it waits", waits_for_the_others);
-    // All switches, because a sleep has no end in a sampled window. In the program's session,
-    // because nice values do not apply between sessions (autogroups, sched(7)): the recorder would
-    // get too little CPU time.
+    // All switches: a sleep has no end in a sampled window. In the program's session: nice values
+    // do not apply between sessions (autogroups, sched(7)).
     let shell = here
         .rprof("record -q --off-cpu --off-cpu-budget 100 -e cpu-clock -F 999 -g -d 1 -p")
         .job();
@@ -38,7 +37,6 @@ fn idle_threads_are_one_block_unless_that_is_not_wanted() {
     let apart = here.report("--off-cpu --no-fold-idle");
     let (folded_up, apart) = (folded_up.only(), apart.only());
     assert_eq!(folded_up.weight, apart.weight);
-    // At least the main thread.
     let idle = folded_up.row("[idle]");
     assert!(idle.own >= folded_up.row("main").total && idle.own > 0);
     assert_eq!(folded_up.row("main").total, apart.row("main").total);
@@ -51,7 +49,6 @@ fn idle_threads_are_one_block_unless_that_is_not_wanted() {
         .map(|(_, weight)| weight)
         .sum();
     assert_eq!(sum, idle.own);
-    // One block for all thread names.
     here.rprof("flamegraph -q --wall").ok();
     let svg = std::fs::read_to_string(here.path("flamegraph.svg")).expect("a picture");
     assert!(svg.contains("<title>[idle] ("), "{svg}");
@@ -202,7 +199,6 @@ fn a_report_of_all_events_shows_waits_as_one_of_waits_does() {
         let all = here.report(options);
         let of_waits = all.events.iter().find(|event| event.name == "offcpu-time");
         let of_waits = of_waits.expect("waits");
-        // Threads that wait at one place nearly all the time have no reason of their own.
         let reasons = |rows: &[Row]| -> BTreeMap<String, u64> {
             let rows = rows.iter().filter(|row| row.symbol.starts_with('['));
             rows.map(|row| (row.symbol.clone(), row.own)).collect()

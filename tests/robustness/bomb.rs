@@ -1,4 +1,4 @@
-//! Bombs: small recordings that could be expensive to read, and the actual cost of reading them.
+//! Bombs: small recordings that could be expensive to read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,12 +17,10 @@ use crate::support::{Here, c};
 
 const MAX_MEMORY: u64 = 512 << 10;
 
-/// Runs rprof with these arguments, and checks its resource usage. Returns its messages, also those
-/// in a report.
+/// Checks the resource usage of rprof. Returns its messages, also those in a report.
 pub(super) fn reads(here: &Here, args: &str) -> String {
     let reader = Reader::new();
     let (rprof, seconds) = (&reader.program, reader.seconds);
-    // The output may be long, and is not used.
     let script = format!("ulimit -t {seconds}; exec {rprof} {args} > out");
     let running = here.sh(&script).start();
     let path = format!("/proc/{}/status", running.pid().as_raw_nonzero());
@@ -48,7 +46,6 @@ pub(super) fn reads(here: &Here, args: &str) -> String {
     format!("{run}{}", String::from_utf8_lossy(start))
 }
 
-/// Writes a recording like perf.data, with other contents.
 pub(super) fn rewrite(
     here: &Here,
     name: &str,
@@ -85,7 +82,6 @@ pub(super) fn records(data: &PerfData) -> (Vec<u8>, Vec<u8>) {
     (all, sample)
 }
 
-/// Returns the mapping of a program with this path suffix.
 fn mapping(data: &PerfData, end: &str) -> Mapped<'static> {
     for block in data.blocks() {
         for walked in block.unwrap().walk() {
@@ -103,7 +99,6 @@ fn mapping(data: &PerfData, end: &str) -> Mapped<'static> {
     panic!("no mapping of {end}")
 }
 
-/// Returns an image with these compressed sections added.
 fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     let word = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
     let half = |at: usize| u16::from_le_bytes(image[at..at + 2].try_into().unwrap()) as usize;
@@ -148,8 +143,8 @@ fn image_with_sections(image: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Records `shares.c`, and writes `bomb.data`, where the program is embedded with these debug
-/// information sections. No other copy of the program exists.
+/// Writes `bomb.data`, where `shares.c` is embedded with these debug information sections. No other
+/// copy of it exists.
 pub(super) fn record_with_debug_info(here: &Here, sections: &[(&str, &[u8])]) {
     let program = here.copy(&c("shares.c"), "shares");
     here.record("-F 999", &program, "0.1");

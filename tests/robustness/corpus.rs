@@ -1,7 +1,7 @@
 //! Recordings of other tools, and malformed files.
 //!
-//! They are not part of the sources. If `RPROF_CORPUS` names their folder, rprof must read every
-//! file without a panic, hang or crash, and agree with perf: see `corpus_counts.rs`.
+//! They are not part of the sources. rprof must read every file in `RPROF_CORPUS` without a panic,
+//! hang or crash, and agree with perf: see `corpus_counts.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,18 @@ use rprof_testing::corpus_file;
 
 use crate::support::Here;
 
-/// A recording with its description from `INDEX.tsv`.
+/// Line of `INDEX.tsv`.
 pub(crate) struct Capture {
-    /// Name in the folder.
     pub(crate) file: String,
     pub(crate) path: PathBuf,
-    /// Number of samples shown by `perf script` 6.12; `None` if it failed.
+    /// Samples of `perf script` 6.12; `None` if it failed.
     pub(crate) by_perf: Option<u64>,
-    /// SAMPLE records outside of compressed ones, counted by a minimal independent reader.
+    /// SAMPLE records outside of compressed ones, by a minimal independent reader.
     pub(crate) samples: u64,
     pub(crate) is_compressed: bool,
-    /// True if samples have user stack dumps.
     pub(crate) has_dumps: bool,
 }
 
-/// Returns all recordings in the index.
 pub(crate) fn captures(folder: &Path) -> Vec<Capture> {
     let index = std::fs::read_to_string(folder.join("INDEX.tsv")).expect("an index");
     let mut lines = index.lines();
@@ -70,7 +67,7 @@ fn every_capture_is_read_without_panic_or_hang() {
             let run = here.rprof(command).arg("-i").arg(&path).run();
             match run.code() {
                 Some(0) => {}
-                // A rejection is one clear message, for an empty recording with a possible cause.
+                // A rejection is one clear message.
                 Some(1) if run.err().lines().count() == 1 => {}
                 Some(1) if run.err().contains(" has no samples: ") => {}
                 _ => failed.push(run.to_string()),

@@ -15,8 +15,7 @@ const SIMPLEPERF_RECORD: &str = "perf refuses records of simpleperf's own";
 const FORMATS: &str = "perf finds no formats of tracepoints where it looks, and needs them";
 const NO_EVENT: &str = "no event is described; perf ends without a sample and without an error";
 
-/// A recording, the number of samples by perf 6.12 and by rprof (`None` if rejected), and the
-/// reason.
+/// Samples by perf 6.12 and by rprof (`None` if rejected), and the reason.
 type Different = (&'static str, Option<u64>, Option<u64>, &'static str);
 
 const DIFFERENT: [Different; 15] = [
@@ -117,7 +116,7 @@ const OTHER_STACKS: [(&str, &str); 1] = [(
     "where the processor had no record of calls, perf takes what stands behind it for an address",
 )];
 
-/// Returns rprof's samples by event. `None` if it rejects the file with one clear message.
+/// Returns samples by event; `None` for a rejection with one clear message.
 fn report(here: &Here, capture: &Capture, options: &str) -> Option<Report> {
     let shell = here.rprof("report --format json").words(options);
     let run = shell.arg("-i").arg(&capture.path).run();
@@ -171,7 +170,6 @@ fn samples_are_as_many_as_perf_counts() {
             by_event.join(", ")
         );
         show(&row);
-        // Without a count by perf, compares with uncompressed records.
         let by_records = match capture.by_perf {
             None if !capture.is_compressed => by_rprof.is_none_or(|n| n == capture.samples),
             _ => true,
@@ -184,7 +182,7 @@ fn samples_are_as_many_as_perf_counts() {
     assert_eq!(known, DIFFERENT.len(), "files of the table that are gone");
 }
 
-/// A sample as printed by perf and rprof: thread name, thread and time, addresses.
+/// Thread name, thread and time, addresses.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Line {
     name: String,
@@ -203,7 +201,6 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     let mut samples: Vec<Line> = Vec::new();
     for line in run.out().lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<_> = line.split_whitespace().collect();
-        // For streams, perf always prints names.
         if let Some(sample) = samples.last_mut().filter(|_| line.starts_with('\t')) {
             sample.addresses.push(address(words[0]));
             continue;
@@ -226,8 +223,7 @@ fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
         });
     }
     if has_dumps {
-        // User stacks from dumps depend on the available images, so this compares only kernel
-        // frames.
+        // User stacks from dumps depend on the available images.
         for sample in &mut samples {
             sample.addresses.retain(|address| *address >= 1 << 63);
         }
@@ -268,7 +264,7 @@ fn threads_and_stacks_are_those_of_perf() {
         }
         let input = |shell: Shell| shell.arg("-i").arg(&capture.path).run();
         let by_perf = input(here.perf(FIELDS).arg("--no-inline"));
-        // perf versions older than 6.12 reject more files.
+        // perf versions before 6.12 reject more files.
         if by_perf.code() != Some(0) {
             continue;
         }

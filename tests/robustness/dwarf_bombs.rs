@@ -4,13 +4,12 @@
 use super::bomb::{reads, record_with_debug_info};
 use crate::support::{Here, needs};
 
-/// Size of a bomb in bytes. RPROF_BOMB_MIB overrides the default of 48 MiB.
+/// RPROF_BOMB_MIB overrides the default of 48 MiB.
 fn size() -> usize {
     let mib = std::env::var("RPROF_BOMB_MIB").ok();
     mib.and_then(|n| n.parse().ok()).unwrap_or(48) << 20
 }
 
-/// Encoder of DWARF data.
 #[derive(Clone, Default)]
 struct Bytes(Vec<u8>);
 
@@ -54,7 +53,7 @@ impl Bytes {
     }
 }
 
-/// Encodes an abbreviation: code, tag, has-children flag, and attributes with their forms.
+/// Code, tag, has-children flag, and attributes with their forms.
 fn abbreviation(code: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) -> Vec<u8> {
     let start = Bytes::default().leb(code).leb(tag).u8(children.into());
     let all = attributes
@@ -63,7 +62,7 @@ fn abbreviation(code: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) 
     all.u16(0).0
 }
 
-/// Encodes a DWARF 4 unit with these entries. Its abbreviations are at an offset.
+/// Its abbreviations are at an offset.
 fn unit(abbreviations: usize, entries: &[u8]) -> Vec<u8> {
     let start = Bytes::default().u32(entries.len() + 7).u16(4);
     start.u32(abbreviations).u8(8).all(entries).0
@@ -72,7 +71,7 @@ fn unit(abbreviations: usize, entries: &[u8]) -> Vec<u8> {
 const COMPILE_UNIT: u64 = 0x11;
 const SUBPROGRAM: u64 = 0x2e;
 const INLINED: u64 = 0x1d;
-/// DW_AT_low_pc as an address, and DW_AT_high_pc as a length of 8 bytes.
+/// DW_AT_low_pc as an address, DW_AT_high_pc as a length of 8 bytes.
 const PCS: [(u64, u64); 2] = [(0x11, 1), (0x12, 7)];
 /// DW_AT_stmt_list, DW_AT_ranges, DW_AT_linkage_name, DW_AT_abstract_origin.
 const LINES: (u64, u64) = (0x10, 0x17);
@@ -84,12 +83,10 @@ fn everywhere(code: u64) -> Bytes {
     Bytes::default().leb(code).u64(1).u64(1 << 46)
 }
 
-/// Reads a recording with these sections. Returns the output, which has the names of the symbol
-/// table.
+/// Returns the output, which has the names of the symbol table.
 fn explodes(sections: &[(&str, &[u8])]) -> String {
     let here = Here::new();
     record_with_debug_info(&here, sections);
-    // Lines are looked up only if they are displayed.
     let said = reads(&here, "report --sort symbol,srcline -i bomb.data");
     for name in ["burn_seventy", "burn_twenty"] {
         assert!(said.contains(name), "{said}");
@@ -97,7 +94,7 @@ fn explodes(sections: &[(&str, &[u8])]) -> String {
     said
 }
 
-/// Reads a recording that exceeds the limits, and checks that rprof reports it.
+/// rprof must report that the recording exceeds the limits.
 fn is_told(sections: &[(&str, &[u8])]) {
     let said = explodes(sections);
     assert!(
@@ -131,8 +128,7 @@ fn a_table_of_abbreviations_without_end() {
 #[test]
 fn a_table_of_abbreviations_for_each_unit() {
     needs!(PerfEvents);
-    // Each unit starts at another offset of one abbreviation table, which is nearly as long as the
-    // limit.
+    // Each unit starts at another offset of one abbreviation table, nearly as long as the limit.
     let own = abbreviation(1, COMPILE_UNIT, true, &PCS);
     let mut table = Bytes::default();
     let mut starts = Vec::new();
@@ -163,7 +159,6 @@ fn attributes_without_length() {
     explodes(&[(".debug_info", &info.0), (".debug_abbrev", &table.concat())]);
 }
 
-/// Encodes a DWARF 4 line program with these file entries and opcodes.
 fn line_program(files: &[u8], program: &[u8]) -> Vec<u8> {
     let parameters = Bytes::default().u8(1).u8(1).u8(1).u8(0xfb).u8(14).u8(13);
     let lengths = parameters.all(&[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
@@ -176,7 +171,6 @@ fn line_program(files: &[u8], program: &[u8]) -> Vec<u8> {
 #[test]
 fn one_line_program_for_all_units() {
     needs!(PerfEvents);
-    // Rows in sequence, from an address before all others.
     let start = Bytes::default().all(&[0, 9, 2]).u64(1);
     let rows = start.fill(&[0x0d + 14], size());
     let lines = line_program(&[], &rows.0);
@@ -214,7 +208,6 @@ fn calls_inlined_without_end() {
         abbreviation(3, INLINED, true, &PCS),
         vec![0],
     ];
-    // Half of them nested, the others siblings.
     let call = everywhere(3);
     let start = everywhere(1).all(&everywhere(2).0);
     let nested = start.fill(&call.0, size() / 2);
@@ -231,7 +224,7 @@ fn references_in_a_ring() {
         abbreviation(2, SUBPROGRAM, false, &[&PCS[..], &[ORIGIN]].concat()),
         vec![0],
     ];
-    // Each unit's function has its abstract origin in the previous unit.
+    // Each abstract origin is in the previous unit.
     let entries = |at: usize| everywhere(1).all(&everywhere(2).u32(at).0).u8(0);
     let (len, first) = (unit(0, &entries(0).0).len(), 11 + everywhere(1).0.len());
     let count = size() / len;
@@ -273,8 +266,7 @@ fn names_as_long_as_their_section() {
         abbreviation(4, SUBPROGRAM, false, &[NAME]),
         vec![0],
     ];
-    // Nested calls of as many functions. Each name starts one byte later in one unterminated
-    // string.
+    // Each name starts one byte later in one unterminated string.
     let mut named = everywhere(1);
     let mut origins = Vec::new();
     for n in 0..200 {

@@ -1,5 +1,4 @@
-//! Small files that expand to large ones: reading takes bounded memory and time, and reports
-//! skipped parts.
+//! Small files that expand to large ones: reading is bounded, and reports skipped parts.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -20,7 +19,7 @@ fn compressed_records() {
     rewrite(&here, "bomb.data", |data, write, _| {
         let (all, sample) = records(data);
         write(&all);
-        // A single zstd stream. Real recorders flush it, so it expands less.
+        // Real recorders flush the stream, so it expands less.
         let bomb = compress(&sample.repeat((200 << 20) / sample.len())).unwrap();
         for part in bomb.chunks(60_000) {
             let size = 8 + part.len() as u16;
@@ -118,7 +117,7 @@ fn a_debug_link_to_a_file_of_holes() {
     objcopy("--only-keep-debug", &program, &debug);
     let link = format!("--strip-all --add-gnu-debuglink={}", debug.display());
     objcopy(&link, &program, &here.path("stripped"));
-    // A sparse file needs no disk space, whatever its length.
+    // A sparse file needs no disk space.
     let file = File::options().write(true).open(&debug).unwrap();
     file.set_len(24 << 30).unwrap();
     std::fs::rename(here.path("stripped"), &program).unwrap();

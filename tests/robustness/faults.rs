@@ -1,6 +1,6 @@
 //! Faults during recording: deleted outputs, an unwritable standard error, thread storms, limits,
 //! and settings that change. The recorder always waits for the command, renames only its own files,
-//! and leaves a file that all users of the format can read.
+//! and leaves a readable file.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
@@ -15,10 +15,9 @@ use crate::support::{
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
-/// A command that prints a line, waits for a file `go`, and ends with status 7.
 const WAITS: &str = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 7";
 
-/// Returns a script in its own mount namespace. `$0` is rprof.
+/// `$0` is rprof.
 fn in_own_mounts(here: &Here, script: &str) -> Shell {
     let shell = here.command("unshare").words("-m sh -c").arg(script);
     shell.arg(RPROF)
@@ -40,11 +39,10 @@ fn text(here: &Here, name: &str) -> String {
     std::fs::read_to_string(here.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Reads a recording with rprof and perf: both see the same samples.
+/// rprof and perf see the same samples.
 fn samples_by_both(here: &Here, file: &str) -> usize {
     let run = here.rprof("script -i").arg(file).run();
     let samples = perf_samples(&run).len();
-    // An empty recording is an error.
     run.exits(i32::from(samples == 0));
     if has(Need::Perf) {
         let perf = here.perf("script --no-inline -i").arg(file).ok();
@@ -53,7 +51,7 @@ fn samples_by_both(here: &Here, file: &str) -> usize {
     samples
 }
 
-/// Starts `record` of a program that works until a signal. Its first line is already read.
+/// Its first line is already read.
 fn endless(here: &Here, options: &str) -> Running {
     let record = here.rprof("record -F 999 -e cpu-clock").words(options);
     let mut running = record.arg("--").arg(c("endless.c")).start();
@@ -100,7 +98,6 @@ fn rotation_leaves_the_files_of_others_alone() {
     write(&here, "perf.data", "precious");
     for n in 1..=2 {
         rprof.signal(Signal::USR2);
-        // New files get their final name immediately.
         wait_until("there is another file", || {
             names(&here, "perf.data.").last().is_some_and(|last| {
                 text_or_nothing(&here, last) > 0 && seen_so_far(&here, last) > 20 * n
@@ -149,7 +146,6 @@ fn two_recorders_with_one_output_do_each_other_no_harm() {
     wait_until("samples are in it", || here.samples_so_far() > 50);
     let second = endless(&here, options);
     wait_until("samples are in it", || here.samples_so_far() > 50);
-    // The second recorder renamed the first file as usual.
     assert!(here.path("perf.data.old").exists());
     let count = || names(&here, "perf.data.2").len();
     for rprof in [&first, &second, &first, &second] {
@@ -188,7 +184,6 @@ fn a_full_standard_error_ends_nothing() {
         let bash = here.command("bash").arg("-c").arg(script);
         bash.arg(RPROF).arg(c("shares.c")).ok()
     };
-    // Exit status, time limit, forwarded signal, and a fallback message.
     let run = full(
         "\"$0\" record -e cpu-clock -- sh -c 'exit 7' 2>/dev/full; echo status $?
         \"$0\" record -d 0.1 -e cpu-clock -- sh -c 'sleep 0.3; echo ended; exit 7' 2>/dev/full
@@ -210,7 +205,7 @@ fn a_closed_terminal_ends_nothing() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
     write(&here, "command.sh", WAITS);
-    // script(1) ends with its terminal, while the recorder continues in the background.
+    // script(1) ends with its terminal, while the recorder continues.
     let inner = "trap '' HUP
         (\"$RPROF\" record -e cpu-clock -- sh command.sh >ready; echo $? >status) &
         until [ -s ready ]; do sleep 0.01; done";
@@ -247,7 +242,6 @@ fn no_record_of_a_storm_is_of_an_event_that_the_file_does_not_have() {
         for block in data.blocks() {
             for found in block.expect("whole").walk() {
                 let id = layout.sample_id(&found.record).id;
-                // Synthesized records have the id 0.
                 let strange = id.filter(|id| *id != 0 && !known.contains(id));
                 assert_eq!(strange, None, "{:?}", found.record.kind);
             }
@@ -280,8 +274,7 @@ fn a_process_without_its_first_thread_is_known_by_the_others() {
 fn too_many_open_files_are_no_missing_unwind_information() {
     needs!(PerfEvents);
     let here = Here::new();
-    // From a limit that allows nothing to a sufficient one. In between, events open but images do
-    // not.
+    // In between, events open but images do not.
     let script = "for limit in 8 12 16 20 22 24 26 28 30 32 34 36 40; do
             (ulimit -n $limit; exec \"$0\" record -F 999 -e cpu-clock -g -o $limit.data -- \"$1\" 0.05) 2>$limit.log
             echo $limit $?
@@ -339,7 +332,6 @@ fn what_never_began_leaves_both_recordings_before_it() {
     write(&here, "no-program", "text");
     let run = here.rprof("record -- ./no-program").exits(126);
     assert_eq!(both(), ["new", "old"], "{run}");
-    // A new recording replaces it as usual.
     here.rprof("record -q -- true").ok();
     assert_eq!(text(&here, "perf.data.old"), "new");
     samples_by_both(&here, "perf.data");
@@ -366,7 +358,7 @@ fn a_disk_that_is_full_from_the_start_takes_no_recording_away() {
 fn a_limit_on_the_size_of_files_leaves_one_that_can_be_read_or_none() {
     needs!(PerfEvents);
     let here = Here::new();
-    // In KiB: smaller and larger than the header of a recording.
+    // In KiB: smaller and larger than the header.
     let script = "for limit in 1 4 16 64 128 256 512; do
             (ulimit -f $limit; exec \"$0\" record -F 20000 -g -e cpu-clock -o $limit.data -- \"$1\" 0.15) 2>$limit.log
             echo $limit $?
@@ -393,7 +385,7 @@ fn a_limit_on_the_size_of_files_leaves_one_that_can_be_read_or_none() {
 fn a_recorder_that_gets_no_threads_leaves_no_empty_file() {
     needs!(PerfEvents, Root, Tool("setpriv"));
     let here = Here::new();
-    // An unused uid, with a copy of rprof in a folder that it can enter.
+    // A copy of rprof in a folder that the uid can enter.
     let folder = tempfile::tempdir_in("/tmp").expect("a folder");
     let user = 61_000 + std::process::id() % 1000;
     here.command("cp").arg(RPROF).arg(folder.path()).ok();
@@ -460,7 +452,7 @@ fn a_cpu_that_comes_online_is_told() {
     if text_of(Path::new("/sys/devices/system/cpu/online")).trim() == "0" {
         return inapplicable("a machine with more than one CPU");
     }
-    // All CPUs stay online: the CPU list has only the first one at the start.
+    // All CPUs stay online: the list has only the first one at the start.
     let script = "online=/sys/devices/system/cpu/online
         echo 0 >one && mount --bind one $online || exit 99
         \"$0\" record -e cpu-clock -- sh -c \"umount $online; true\"";

@@ -1,5 +1,4 @@
-//! Hostile names of functions, threads, programs and source files. The output must be harmless for
-//! all of them.
+//! Hostile names of functions, threads, programs and source files must be harmless in every output.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::support::{Here, Run, c_with, folded, needs, well_formed};
 
-/// Hostile names, with the placeholders in `hostile.c` that they replace.
+/// With the placeholders in `hostile.c` that they replace.
 const NAMES: [(&[u8], &[u8]); 4] = [
     (
         b"placeholder_of_the_first_function_______________________________",
@@ -27,7 +26,6 @@ const NAMES: [(&[u8], &[u8]); 4] = [
         b"/\x1b[3J\n;<script>alert(3)</script>\xe2\x80\xa8\xff",
     ),
 ];
-/// Thread name of the maximum length.
 const COMM: &[u8] = b"\x1b[7m;<b>\n\xe2\x80\xae&";
 const FILE: &[u8] = b"evil;\x1b[2J<script>alert(4)<b>\n\xe2\x80\xae\xff 9";
 
@@ -54,14 +52,14 @@ fn recorded(here: &Here) -> Run {
     record.arg("0.3").arg(OsStr::from_bytes(COMM)).ok()
 }
 
-/// Asserts that the output has no terminal control sequences and no bidirectional overrides.
+/// The output has no terminal control sequences and no bidirectional overrides.
 fn inert(run: &Run) -> &Run {
     run.is_clean();
     for text in [run.out(), run.err()] {
         let marks = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}'];
         assert!(!text.contains(marks), "a mark in\n{run}");
     }
-    // Nor invalid UTF-8, which other encodings may read as C1 control characters.
+    // Other encodings may read invalid UTF-8 as C1 control characters.
     assert!(
         std::str::from_utf8(run.bytes()).is_ok(),
         "not UTF-8:\n{run}"
@@ -80,7 +78,6 @@ fn hostile_names_are_inert_in_every_output() {
         run
     };
 
-    // No part of a name appears as its own line, frame or field.
     let report = run("report --sort comm,dso,symbol,srcline --no-children");
     report.prints("owned").prints("alert(4)");
     for line in report.out().lines().filter(|line| !line.starts_with('#')) {

@@ -1,5 +1,5 @@
-//! Small profiles of other tools that expand to large ones: reading takes bounded memory and time,
-//! and the error names the limit.
+//! Small profiles of other tools that expand to large ones: reading is bounded, and the error names
+//! the limit.
 
 use std::fs::File;
 use std::io::Write;
@@ -40,14 +40,13 @@ fn field(tag: u64, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes the start of a pprof profile: a sample type, and strings. String 4 is `main`.
+/// String 4 is `main`.
 fn pprof_start() -> Vec<u8> {
     let strings = ["", "samples", "count", "f", "main"];
     let strings = strings.map(|text| field(6, text.as_bytes())).concat();
     [field(1, &[value(1, 1), value(2, 2)].concat()), strings].concat()
 }
 
-/// Encodes location 1 in function 1, and a sample of it.
 fn pprof_end() -> Vec<u8> {
     let location = field(4, &[value(1, 1), field(4, &value(1, 1))].concat());
     let sample = field(2, &[field(1, &[1]), field(2, &[1])].concat());
@@ -206,7 +205,7 @@ fn a_folded_stack_without_end() {
 #[test]
 fn text_that_expands_without_end() {
     let here = Here::new();
-    // Many gzip members, each with a ratio of 1,000. Long names, since few are read fast.
+    // A ratio of 1,000 each. Long names: few are read fast.
     let mut member = GzEncoder::new(Vec::new(), Compression::best());
     member
         .write_all(

@@ -5,7 +5,7 @@ use rprof_testing::Random;
 use super::reader::Reader;
 use crate::support::{Here, c, needs};
 
-/// Words that are special values in many fields.
+/// Special values in many fields.
 const WORDS: [u64; 6] = [0, 1, 0xff, 0x7fff_ffff, u64::MAX, 1 << 63];
 
 fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
@@ -30,8 +30,7 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// RPROF_MUTATIONS sets the number per kind (default 4). RPROF_RELEASE names a release build to
-/// read them.
+/// RPROF_MUTATIONS sets the number per kind (default 4).
 #[test]
 fn mutated_recordings_are_read_or_refused() {
     needs!(PerfEvents);
@@ -83,7 +82,6 @@ fn mutated_recordings_are_read_or_refused() {
             );
             // Avoids 64 MiB of address space per thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
-            // Without switches, the commands of switches are usage errors.
             let refusals = if kind == "switches" { 1..=2 } else { 1..=1 };
             let is_refused =
                 run.code().is_some_and(|code| refusals.contains(&code)) && !run.err().is_empty();

@@ -1,4 +1,4 @@
-//! A process beside the recorded one that does all the bad things a system-wide recorder may meet
+//! A process beside the recorded one that does everything bad for a system-wide recorder
 //! (`fixtures/neighbour.c`).
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Here, Report, c, check, check_share, measured, needs};
 
-/// Maximum memory of the recorder without its ring buffers, in KiB.
+/// In KiB, without ring buffers.
 const MAX_MEMORY: u64 = 128 << 10;
 
 fn status(pid: Pid, key: &str) -> u64 {
@@ -18,7 +18,6 @@ fn status(pid: Pid, key: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Checks the shares and complete stacks of the victim's functions.
 fn check_victim(report: &Report) -> Result<(), String> {
     let event = report.only();
     let own = |name| event.self_share(name);
@@ -49,8 +48,7 @@ fn tell(text: &str) {
     println!("{text}");
 }
 
-/// A process that only renames itself exceeds the limit per process. The ring buffer alone holds
-/// more than that, so the reader's speed does not matter.
+/// The ring buffer alone holds more than the limit, so the reader's speed does not matter.
 #[test]
 fn who_floods_loses_their_own_records_and_is_told() {
     needs!(Root, Kernel);
@@ -76,7 +74,6 @@ fn a_hostile_neighbour_costs_others_nothing() {
         let rprof = here.rprof("record -a -g -F 499").start();
         let neighbour = here.command(c("neighbour.c"));
         let neighbour = neighbour.arg(seconds.to_string()).arg(&folder).start();
-        // The victim gets at least a tenth of the machine.
         let victim = here
             .command(c("shares.c"))
             .arg((seconds / 20.0).to_string());

@@ -2,15 +2,15 @@
 
 pub(super) struct Reader {
     pub(super) program: String,
-    /// Maximum CPU time per file in seconds, independent of other load.
+    /// Independent of other load.
     pub(super) seconds: u64,
-    /// Maximum address space in KiB, including mapped files.
+    /// In KiB, with mapped files.
     pub(super) addresses: u64,
 }
 
 impl Reader {
-    /// Returns this build, or the release build in RPROF_RELEASE. The guaranteed limits of 512 MiB
-    /// and 10 s apply to a release build. An unoptimized build is larger and slower.
+    /// Returns this build, or the one in RPROF_RELEASE. The guaranteed limits of 512 MiB and 10 s
+    /// apply to a release build.
     pub(super) fn new() -> Reader {
         let release = std::env::var("RPROF_RELEASE").ok();
         let is_release = release.is_some() || !cfg!(debug_assertions);

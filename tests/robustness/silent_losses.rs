@@ -1,11 +1,11 @@
-//! Parts of a recording that cannot be shown: every reading command reports them, in every format.
+//! Every reading command reports missing parts of a recording, in every format.
 
 use rprof_records::RecordType;
 
 use super::bomb::rewrite;
 use crate::support::{Here, c, needs};
 
-/// Commands with a placeholder for the recording.
+/// With a placeholder for the recording.
 const COMMANDS: [&str; 17] = [
     "report -i FILE",
     "report --format markdown -i FILE",
@@ -26,18 +26,15 @@ const COMMANDS: [&str; 17] = [
     "html -o x.html -i FILE",
 ];
 
-/// Checks that all commands report a text, on standard error or in the output for people, and that
-/// JSON has it.
+/// All commands report a text, on standard error or in the output for people, and JSON has it.
 fn is_told(here: &Here, file: &str, told: &str) {
     for command in COMMANDS {
         let run = here.rprof(&command.replace("FILE", file)).ok();
-        // Tables begin with comments. The other formats are for programs.
         let is_for_people = command == COMMANDS[0] || command == COMMANDS[1];
         let text = match is_for_people {
             true => run.out(),
             false => run.err(),
         };
-        // Lines are wrapped on terminals only. Markdown escapes characters.
         assert!(text.replace('\\', "").contains(told), "{told:?} in\n{run}");
     }
     let json = here
@@ -55,7 +52,7 @@ fn recording(options: &str) -> Here {
     here
 }
 
-/// Writes `x.data` with changed samples. `change` gets the index of each.
+/// `change` gets the index of each sample.
 fn with_samples(here: &Here, mut change: impl FnMut(usize, &mut Vec<u8>)) {
     rewrite(here, "x.data", |data, write, _| {
         let mut nth = 0;
@@ -131,14 +128,14 @@ fn sections_of_unknown_kinds_are_told_by_every_command() {
     );
 }
 
-/// Samples without fields have no address, so there is no function to annotate.
+/// There is no function to annotate.
 #[test]
 fn samples_without_fields_are_told() {
     needs!(PerfEvents);
     let here = recording("-F 999");
     let mut bytes = std::fs::read(here.path("perf.data")).expect("a recording");
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    // Finds the attr of the first event; `sample_type` follows type, size, config and period.
+    // `sample_type` follows type, size, config and period.
     let (size, at, len) = (word(16), word(24) as usize, word(32));
     for nth in 0..len / size {
         let at = at + (nth * size) as usize + 24;

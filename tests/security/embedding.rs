@@ -3,10 +3,10 @@
 use super::neighbour::{NOBODY, Neighbour, set_mode};
 use crate::support::{Here, c, inapplicable, needs};
 
-/// A secret in the format of a perf map, so that only its permissions protect it.
+/// Only its permissions protect this secret in a perf map's format.
 const SECRET: &str = "1000 7ffffffff000 made_up_secret\n";
 
-/// In their own namespaces, all users can mount any file that they can name over the perf map.
+/// All users can mount any file over the perf map in their namespaces.
 const BIND: &str = "
     touch /tmp/perf-$$.map && mount --bind \"$1\" /tmp/perf-$$.map || exit 99
     exec \"$2\" spin 0.4
@@ -98,7 +98,6 @@ fn a_link_in_place_of_a_deleted_library_is_not_followed() {
         .arg(script)
         .arg("sh");
     let run = record.arg(neighbour.path("theirs")).arg(secret).ok();
-    // The running program is embedded, read through the mapping itself.
     run.says("theirs/gone (");
     let header = here.rprof("header").ok();
     let size = std::fs::metadata(neighbour.path("mallory")).unwrap().len();
@@ -134,7 +133,6 @@ fn a_recording_that_travels_has_all_programs_in_it() {
     assert!(report.only().self_share("burn_seventy") > 0.4);
 }
 
-/// A file of one user is not readable for the others through a recording.
 #[test]
 fn a_program_that_its_process_may_not_read_is_not_embedded() {
     needs!(PerfEvents, Root, Tool("setpriv"));

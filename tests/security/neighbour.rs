@@ -1,15 +1,14 @@
-//! A hostile process beside a recorder that runs as root: `fixtures/mallory.c`, run by an
-//! unprivileged user.
+//! A hostile process beside a recorder that runs as root: `fixtures/mallory.c`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::support::{Here, Shell, c};
 
-/// Options of setpriv for an unprivileged user.
+/// Options of setpriv.
 pub(super) const NOBODY: &str = "--reuid 65534 --regid 65534 --clear-groups --inh-caps=-all";
 
-/// A world-searchable folder with the neighbour's programs, and a folder that the neighbour owns.
+/// A world-searchable folder with the programs, and one that the neighbour owns.
 pub(super) struct Neighbour {
     folder: tempfile::TempDir,
 }
@@ -31,7 +30,7 @@ impl Neighbour {
         self.folder.path().join(name)
     }
 
-    /// Creates a file in the folder that only root may read.
+    /// Only root may read the file.
     pub(super) fn secret(&self, text: &str) -> PathBuf {
         let path = self.path("secret");
         std::fs::write(&path, text).expect("a file");
@@ -39,7 +38,6 @@ impl Neighbour {
         path
     }
 
-    /// Returns `rprof record` of a command run by the neighbour.
     pub(super) fn recorded(&self, here: &Here, options: &str) -> Shell {
         let record = here.rprof("record -v -F 999 -e cpu-clock").words(options);
         record.words("-- setpriv").words(NOBODY)

@@ -16,8 +16,7 @@ fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     folded(&here);
-    // A device that does not exist, so that the test damages none: major number 240 is for
-    // experiments.
+    // No device has major number 240, which is for experiments.
     let device = here.path("disk");
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, &device, FileType::BlockDevice, mode, makedev(240, 0)).unwrap();
@@ -57,7 +56,6 @@ fn fifos_without_a_reader_end_the_command_at_once() {
     let here = Here::new();
     folded(&here);
     here.sh("mkfifo flamegraph.svg perf.data pipe").ok();
-    // A FIFO without a reader must not hang the command.
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("is a named pipe");
     let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
@@ -105,7 +103,6 @@ fn record_to_dev_stdout_is_a_stream() {
         report.exits(0).prints("burn_seventy");
     }
     assert_eq!(std::fs::read_link("/dev/stdout").unwrap(), before);
-    // A link of the same kind works too, and stays.
     symlink("/proc/self/fd/1", here.path("out")).unwrap();
     let record = here.rprof("record -q -F 999 -g -e cpu-clock -o out --");
     let record = record.arg(c("shares.c")).arg("0.1");
@@ -113,7 +110,7 @@ fn record_to_dev_stdout_is_a_stream() {
     report.exits(0).prints("burn_seventy");
     let kept = std::fs::read_link(here.path("out")).unwrap();
     assert_eq!(kept.to_str(), Some("/proc/self/fd/1"));
-    // A default name is not trusted, because the folder may belong to anybody.
+    // The folder may belong to anybody.
     symlink("/proc/self/fd/1", here.path("perf.data")).unwrap();
     let run = here.rprof("record -- true").exits(1);
     run.says("perf.data is a link into /proc");
@@ -128,7 +125,7 @@ fn a_temporary_recording_has_no_name() {
     let shared = here.path("shared");
     std::fs::create_dir(&shared).unwrap();
     std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
-    // The command looks into TMPDIR while it is recorded, as any user could.
+    // As any user could.
     let script = "ls -A shared >seen";
     let run = here.rprof("flamegraph -o x.svg -- sh -c").arg(script);
     run.env("TMPDIR", shared.to_str().unwrap()).ok();
@@ -158,7 +155,6 @@ fn flamegraph_keeps_the_recording_that_it_cannot_draw() {
     let here = Here::new();
     let tmp = here.path("tmp");
     std::fs::create_dir(&tmp).unwrap();
-    // The folder disappears while the command runs.
     std::fs::create_dir(here.path("out")).unwrap();
     let shell = here.rprof("flamegraph -F 999 -o out/x.svg -- sh -c");
     let shell = shell.arg("\"$0\" 0.1; rmdir out").arg(c("shares.c"));
@@ -252,8 +248,7 @@ fn wrong_arguments_are_shown_without_their_escape_sequences() {
     }
 }
 
-/// Files with kernel addresses are as private as recordings, because they reveal the kernel's
-/// location in memory.
+/// Kernel addresses reveal the kernel's location in memory.
 #[test]
 fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
     needs!(PerfEvents, Root);
@@ -272,7 +267,6 @@ fn outputs_with_kernel_addresses_are_readable_for_their_owner_alone() {
         .lines()
         .any(|line| line.trim().starts_with("ffff"));
     assert!(has_kernel, "no kernel stack in\n{script}");
-    // The existing file was world-readable.
     std::fs::write(here.path("x.pb.gz"), "old").expect("it can be written");
     for name in ["x.pb.gz", "x.otlp.pb.gz"] {
         here.rprof("export -o").arg(name).ok();

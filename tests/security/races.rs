@@ -3,7 +3,7 @@
 use super::neighbour::Neighbour;
 use crate::support::{Here, needs};
 
-/// Duration of the neighbour's attempts in seconds.
+/// In seconds.
 const SHORT: &str = "1.5";
 
 fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {
@@ -69,7 +69,7 @@ fn a_device_in_place_of_a_program_is_not_opened() {
     with_device(SHORT);
 }
 
-/// Reading a mapping beyond the end of its file would kill the reader (SIGBUS).
+/// Reading beyond the end of a mapped file would kill the reader (SIGBUS).
 #[test]
 fn a_program_that_is_cut_short_while_it_is_read_does_not_end_the_recorder() {
     needs!(PerfEvents, Root, Tool("setpriv"));

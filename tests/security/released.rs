@@ -1,4 +1,4 @@
-//! Recorded programs' files are not kept open: file systems can be unmounted, and deleted files
+//! Files of recorded programs are not kept open: file systems can be unmounted, and deleted files
 //! free their space.
 
 use std::path::{Path, PathBuf};
@@ -7,8 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Here, Running, c, measured, needs, wait_until};
 
-/// Mounts a file system, runs a program there, and unmounts immediately. Prints the status of
-/// umount(8).
+/// Mounts a file system, runs a program there, and prints the status of umount(8).
 const MOUNTED: &str = "
     mkdir -p \"$1\" && mount -t tmpfs none \"$1\" && cp \"$2\" \"$1/app\" || exit 99
     \"$1/app\" $3
@@ -16,7 +15,7 @@ const MOUNTED: &str = "
     umount -l \"$1\" 2> /dev/null; :
 ";
 
-/// Returns the files and folders below a folder that a process has open or mapped.
+/// Returns open or mapped files and folders.
 fn in_use_below(pid: u32, folder: &Path) -> Vec<PathBuf> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let links = ["fd", "map_files"].map(|list| std::fs::read_dir(process.join(list)));
@@ -31,7 +30,6 @@ fn number(running: &Running) -> u32 {
     running.pid().as_raw_nonzero().get() as u32
 }
 
-/// Checks that the functions of `shares.c` have names, although their file system is gone.
 fn check_names(here: &Here, what: &str) -> Result<(), String> {
     let report = here.report("--comm app --event cpu-clock");
     let share = report.only().total_share("burn_seventy");
@@ -118,7 +116,7 @@ fn files_that_were_deleted_are_not_in_use_once_their_programs_have_ended() {
         };
         wait_until("the files are deleted", || pid().is_some());
         let command = pid().and_then(Pid::from_raw).expect("a process");
-        // The kernel appends to the path of a deleted file, so the prefix is equal.
+        // The kernel appends to the path of a deleted file.
         wait_until("no file of it is in use", || {
             in_use_below(number(&rprof), &folder).is_empty()
         });

@@ -7,14 +7,13 @@ use rustix::process::Signal;
 use super::neighbour::{NOBODY, set_mode};
 use crate::support::{Here, Run, Running, c, needs};
 
-/// A process that has mapped a `libjvm.so`, beside a `jcmd` that leaves a trace when it runs.
+/// It has mapped a `libjvm.so`, beside a `jcmd` that leaves a trace when it runs.
 struct Fake {
     here: Here,
     process: Running,
 }
 
 impl Fake {
-    /// Starts it as an unprivileged user, or as this user.
     fn new(manner: &str, as_nobody: bool) -> Fake {
         let here = Here::new();
         set_mode(&here.path(""), 0o755);
@@ -43,7 +42,7 @@ impl Fake {
         self.process.pid().as_raw_nonzero().get()
     }
 
-    /// Records it, and returns the run. No program of the process runs, and the process continues.
+    /// No program of the process runs, and it continues.
     fn recorded(&self) -> Run {
         let record = self.here.rprof("record --runtimes -d 0.2 -e cpu-clock -p");
         let run = record.arg(self.pid().to_string()).ok();

@@ -8,7 +8,7 @@ use crate::support::{Here, c, check_share, inapplicable, needs, wait_until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuse.py");
 
-/// Waits until the first thread of a process has ended. Others may hang.
+/// Other threads may hang.
 fn wait_for_first_thread(pid: i32) {
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -21,7 +21,7 @@ fn wait_for_first_thread(pid: i32) {
 }
 
 /// Only the server can end a thread that waits for its response, and with it the recorder. If the
-/// server itself hung, both would remain, which is not acceptable on a shared machine.
+/// server hung, both would remain.
 #[test]
 #[ignore = "mounts a file system, in a namespace of its own, that never answers: see .ci/slow"]
 fn a_file_system_that_never_answers_costs_nobody_else_anything() {
@@ -40,7 +40,6 @@ fn a_file_system_that_never_answers_costs_nobody_else_anything() {
     let pids = format!("{silent},{}", other.pid().as_raw_nonzero());
     let rprof = here.rprof("record -F 499 -g -d 2 -p").arg(pids).start();
     wait_for_first_thread(rprof.pid().as_raw_nonzero().get());
-    // The end of the server releases all waiting threads.
     server.signal(Signal::KILL);
     let run = rprof.end();
     run.exits(0);

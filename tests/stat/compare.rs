@@ -3,7 +3,7 @@
 use super::{HITS, json};
 use crate::support::{Here, Shell, c, needs};
 
-/// Returns `rprof stat` of two programs with these numbers of calls of `hit`.
+/// Runs two programs with these numbers of calls of `hit`.
 fn compared(here: &Here, options: &str, old: &str, new: &str) -> Shell {
     let shell = here
         .rprof("stat -r 5")
@@ -82,7 +82,6 @@ fn the_document_has_every_run_and_every_figure_of_the_test() {
         .find(|row| row["name"] == HITS)
         .expect("the event");
     let ratio = row["tested"]["ratio"].as_f64().expect("a ratio");
-    // Counts of 200 and 300, each plus half a count.
     assert!((ratio - 300.5 / 200.5).abs() < 1e-9, "{row:#}");
     assert_eq!(row["tested"]["verdict"], "more");
     assert!(row["tested"]["p"].as_f64().expect("a p-value") < 1e-6);

@@ -64,7 +64,6 @@ fn processes_have_counts_of_their_own_that_add_up() {
             .arg(HITS);
         counts(&json(&stat.words("-- sh -c").arg(&script).ok().out()), HITS)
     };
-    // The shell calls it too.
     let [(_, all)] = count("")[..] else {
         panic!("one sum");
     };
@@ -227,7 +226,6 @@ fn threads_of_a_command_and_the_rest_add_up() {
         60_000,
         "{parts:?}"
     );
-    // The first thread is counted from its first instruction.
     let first = parts.iter().find(|(part, _)| part.starts_with("thread "));
     assert_eq!(first.map(|(_, value)| *value), Some(30_000), "{parts:?}");
 }

@@ -51,7 +51,7 @@ fn an_event_that_is_not_there_is_told_and_the_rest_is_counted() {
 fn a_group_is_counted_whole_or_not_at_all() {
     needs!(PerfEvents);
     let here = Here::new();
-    // x86 and most AArch64 cores have four watchpoints. No core has this many.
+    // No core has this many watchpoints.
     let watched: Vec<String> = (0..40u64)
         .map(|n| format!("mem:{:#x}:w", 0x10_0000 + 8 * n))
         .collect();
@@ -132,13 +132,12 @@ fn runs_that_fail_are_left_out_and_told() {
 #[test]
 fn where_nothing_may_be_counted_one_remedy_is_named_and_the_status_fails() {
     let here = Here::new();
-    // Without perf_event_open, as in a container or at a paranoid level of 3.
+    // As in a container or at a paranoid level of 3.
     let shell = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
     let run = shell.words("stat -- true").exits(1);
     let remedies = run.err().matches("seccomp filter forbids").count();
     assert_eq!(remedies, 1, "{run}");
     run.says("`task-clock:u`, `page-faults:u`").says("max RSS");
-    // A command's own failure stays.
     let shell = here.command(c("deny.c")).arg(env!("CARGO_BIN_EXE_rprof"));
     shell.words("stat -- sh -c").arg("exit 7").exits(7);
 }
@@ -156,7 +155,7 @@ fn without_rights_less_is_counted_and_it_is_told() {
         .arg(&rprof)
         .status();
     assert!(copied.expect("cp").success());
-    // Prevents changes of the setting. Commands through `env` do not take this lock.
+    // Commands through `env` do not take this lock.
     let _settings = change_settings();
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let level: i32 = level.trim().parse().unwrap_or(2);
@@ -172,7 +171,7 @@ fn without_rights_less_is_counted_and_it_is_told() {
         .says("page-faults")
         .says("context-switches");
     if level >= 2 {
-        // From the kernel's accounting. `context-switches:u` would always be 0.
+        // `context-switches:u` would always be 0.
         assert!(!run.err().contains("context-switches:u"), "{run}");
         run.says("kernel.perf_event_paranoid");
     }

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use crate::support::{Here, Run, Shell, c};
 
-/// An event that occurs exactly once for each call of `hit` in `calls.c`.
+/// Occurs once for each call of `hit` in `calls.c`.
 const HITS: &str = "syscalls:sys_enter_getppid";
 
-/// Returns `rprof stat` of `calls.c`, which calls `hit` twice as often as `times`.
+/// The program calls `hit` twice as often as `times`.
 fn stat_calls(here: &Here, options: &str, times: &str) -> Shell {
     let shell = here.rprof("stat").words(options).arg("-e").arg(HITS);
     shell.arg("--").arg(c("calls.c")).arg(times)
@@ -27,7 +27,7 @@ fn json_in(path: &Path) -> serde_json::Value {
     json(&std::fs::read_to_string(path).expect("the result"))
 }
 
-/// Returns the counts of one event in the first run, with the names of its parts.
+/// Returns one event in the first run, with the names of its parts.
 fn counts(document: &serde_json::Value, event: &str) -> Vec<(String, u64)> {
     let counts = document["commands"][0]["runs"][0]["counts"].as_array();
     let counts = counts.unwrap_or_else(|| panic!("no counts in {document:#}"));
@@ -43,7 +43,7 @@ fn counts(document: &serde_json::Value, event: &str) -> Vec<(String, u64)> {
     found
 }
 
-/// Returns the value of a text row, as in `perf stat -x,`: the number before the name.
+/// Returns the number before the name, as in `perf stat -x,`.
 fn perf_count(run: &Run, event: &str) -> u64 {
     let err = run.err();
     let line = err.lines().find(|line| line.contains(event));

@@ -24,7 +24,6 @@ fn counts_are_kept_in_the_recording_and_shown() {
         both.contains("counted: ") && both.contains("task-clock"),
         "{report}"
     );
-    // Other tools skip this section.
     if has(Need::Perf) {
         here.perf("report --stdio -s comm").ok().prints("shares");
     }

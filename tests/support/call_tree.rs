@@ -1,17 +1,16 @@
 //! Generated programs with known true stacks.
 //!
-//! Every function `n_I` has one caller, so the name of the innermost function determines the whole
-//! stack. The program repeatedly chooses a random function, calls down to it, works there for a
-//! moment, and returns. The functions have all kinds of frames: arrays, dynamic size,
-//! over-alignment, many saved registers, variable arguments, destructors.
+//! Every function `n_I` has one caller, so the innermost name determines the whole stack. The
+//! program repeatedly calls down to a random function, works there for a moment, and returns. The
+//! functions have all kinds of frames: arrays, dynamic size, over-alignment, many saved registers,
+//! variable arguments, destructors.
 
 use std::fmt::Write;
 
 use rprof_testing::Random;
 
-/// A call tree. Each function but the first has one caller.
 pub(crate) struct CallTree {
-    /// The caller of each function. The first function, called by `main`, has itself as an entry.
+    /// The first function, called by `main`, has itself as an entry.
     parents: Vec<usize>,
     children: Vec<Vec<usize>>,
 }
@@ -24,14 +23,13 @@ pub(crate) enum Language {
 }
 
 impl CallTree {
-    /// Generates a tree with this many functions and maximum depth. It is deterministic.
+    /// Deterministic.
     pub(crate) fn new(functions: usize, depth: usize) -> CallTree {
         let mut random = Random::new(0x9e37_79b9);
         let (mut parents, mut depths) = (vec![0], vec![1]);
         let mut children = vec![Vec::new()];
         while parents.len() < functions {
             let last = parents.len() - 1;
-            // Long chains, with branches at any depth.
             let mut parent = if random.below(8) > 0 {
                 last
             } else {
@@ -48,10 +46,9 @@ impl CallTree {
         CallTree { parents, children }
     }
 
-    /// Checks the functions of a stack, outermost first. Functions outside of the tree may precede
-    /// and follow.
+    /// Checks the functions of a stack, outermost first. Others may precede and follow.
     ///
-    /// Returns whether the tree's part is right, from `n_0` on; `None` if there is none.
+    /// Returns whether the tree's part is right; `None` without one.
     pub(crate) fn is_right<'a>(&self, stack: impl Iterator<Item = &'a str>) -> Option<bool> {
         let ours: Vec<Option<usize>> = stack.map(number).collect();
         let first = ours.iter().position(Option::is_some)?;
@@ -66,8 +63,7 @@ impl CallTree {
         Some(expected.is_none())
     }
 
-    /// Returns the source. The program takes two arguments: seconds to run, and iterations of a
-    /// short loop in each place.
+    /// Two arguments: seconds to run, and iterations of a short loop in each place.
     pub(crate) fn source(&self, language: Language) -> String {
         match language {
             Language::C | Language::Cxx => self.c_source(language == Language::Cxx),
@@ -79,7 +75,7 @@ impl CallTree {
         numbers.map(|n| format!("{n},")).collect()
     }
 
-    /// Returns the index of a function among its caller's callees, from 1.
+    /// From 1, among its caller's callees.
     fn place(&self, function: usize) -> usize {
         let siblings = &self.children[self.parents[function]];
         siblings

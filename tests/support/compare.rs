@@ -1,4 +1,4 @@
-//! Compares two scripts of the same file, by perf and rprof, frame by frame.
+//! Compares scripts of one file, by perf and rprof, frame by frame.
 //!
 //! A difference counts as explained only under the exact conditions of a [`Class`].
 
@@ -7,28 +7,26 @@ use std::collections::BTreeMap;
 use super::folded::Folded;
 use super::perf::{PerfFrame, PerfSample};
 
-/// Reason for a difference from perf's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// A call that does not return is the last instruction of its function, so the return address
-    /// is in the next function, or in none. perf looks up that address. rprof looks up the call.
+    /// A call that does not return is the last instruction of its function. perf looks up the
+    /// return address, in the next function or in none. rprof looks up the call.
     NextFunction,
-    /// perf 6.1 names a PLT entry after the symbol before it, or after another entry. This includes
-    /// the first entry, which binds functions at their first call. In rprof that is `.plt`.
+    /// perf 6.1 names a PLT entry after the symbol before it, or after another entry, even the
+    /// first one, `.plt`.
     Plt,
-    /// perf has no vdso names without a vdso copy in its own cache.
+    /// perf has no vdso names without a copy in its own cache.
     Vdso,
-    /// During an exec, user registers still belong to the old program. perf looks them up in its
-    /// mappings. rprof has already removed those.
+    /// During an exec, user registers still belong to the old program, whose mappings rprof has
+    /// already removed.
     Exec,
     /// perf drops a whole stack if an address is in the marker range (`PERF_CONTEXT_MAX` and
-    /// above), for example from a register that is no frame pointer. rprof shows an unnamed frame,
-    /// and keeps the rest.
+    /// above), for example from a register that is no frame pointer. rprof keeps the rest.
     Garbage,
-    /// perf shows a symbol's version, `clock_gettime@@GLIBC_2.17`. rprof does not.
+    /// perf shows a symbol's version, `clock_gettime@@GLIBC_2.17`.
     Version,
-    /// A function has two names. perf uses the one of an old version, `cfree@GLIBC_2.2.5`, which is
-    /// no longer linkable. rprof uses the other, `free`.
+    /// perf uses the name of an old version, `cfree@GLIBC_2.2.5`, which is no longer linkable.
+    /// rprof uses the other, `free`.
     OldVersion,
 }
 
@@ -54,21 +52,20 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     is_next.then_some(Class::NextFunction)
 }
 
-/// Returns true if a sample was taken during an exec.
 pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 
-/// Returns true if an address is in the range of markers, from -4095.
+/// From -4095.
 fn is_garbage(frame: &PerfFrame) -> bool {
     u64::from_str_radix(&frame.address, 16).is_ok_and(|a| a >= -4095i64 as u64)
 }
 
 #[derive(Default)]
 pub(crate) struct Comparison {
-    /// perf's samples, with the explained frames replaced by rprof's.
+    /// Explained frames replaced by rprof's.
     pub(crate) corrected: Vec<PerfSample>,
-    /// Number of frames, or whole stacks, by class.
+    /// Frames, or whole stacks.
     pub(crate) classes: BTreeMap<Class, u64>,
     /// Corrected leaf frames: perf's name and rprof's.
     pub(crate) leaves: Vec<(String, String)>,
@@ -110,7 +107,7 @@ impl Comparison {
         sample
     }
 
-    /// Compares a frame. If the difference is explained, replaces perf's frame with ours.
+    /// If the difference is explained, replaces perf's frame with ours.
     fn frame(&mut self, theirs: &mut PerfFrame, ours: &PerfFrame, is_leaf: bool, is_exec: bool) {
         if theirs == ours {
             return;
@@ -131,7 +128,7 @@ impl Comparison {
         theirs.clone_from(ours);
     }
 
-    /// Returns perf's samples by function, with explained leaves under our names.
+    /// Puts explained leaves under our names.
     pub(crate) fn correct(&self, mut by_perf: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
         for (theirs, ours) in &self.leaves {
             match by_perf.get_mut(theirs) {
@@ -144,22 +141,19 @@ impl Comparison {
     }
 }
 
-/// Replaces characters that inferno would change. It treats `->` as a call inlined by a JVM, which
-/// becomes two frames. It cuts names at the first bracket, so that all lambdas of a function become
-/// that function.
+/// Replaces characters that inferno would change. It treats `->` as a call inlined by a JVM, and
+/// cuts names at the first bracket, so that all lambdas of a function become that function.
 fn legible(name: &str) -> String {
     name.replace("->", "=>").replace('(', "{").replace(')', "}")
 }
 
-/// Removes what tells functions of one name apart, which perf does not: parameters, a linkage name,
-/// file and line. `f (int) const`, `f [_Z1fi]` and `f (a.c:3)` become `f`.
+/// Removes distinctions that perf lacks: `f (int) const`, `f [_Z1fi]` and `f (a.c:3)` become `f`.
 pub(crate) fn bare(name: &str) -> &str {
     let ends = [" (", " [_Z"].map(|start| name.find(start));
     let end = ends.into_iter().flatten().min();
     end.map_or(name, |end| &name[..end])
 }
 
-/// Replaces these characters in samples.
 pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
     for frame in samples.iter_mut().flat_map(|s| &mut s.frames) {
         frame.name = legible(&frame.name);
@@ -167,11 +161,10 @@ pub(crate) fn legible_samples(mut samples: Vec<PerfSample>) -> Vec<PerfSample> {
     samples
 }
 
-/// Replaces these characters in stacks.
 pub(crate) fn legible_stacks(stacks: Folded) -> Folded {
     let mut sums = Folded::new();
     for (stack, weight) in stacks {
-        // The thread name comes first, and is not changed.
+        // The thread name comes first.
         let stack = match stack.split_once(';') {
             Some((thread, frames)) => format!("{thread};{}", legible(frames)),
             None => stack,

@@ -1,4 +1,4 @@
-//! Programs to record, compiled from `fixtures/` on first use, and cached.
+//! Programs to record, compiled from `fixtures/` on first use.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use super::call_tree::Language;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
 
-/// With frame pointers, which the kernel uses to walk stacks.
+/// The kernel walks stacks by frame pointers.
 const C_FLAGS: &[&str] = &[
     "-O2",
     "-fno-omit-frame-pointer",
@@ -36,7 +36,6 @@ fn cxx_compiler() -> String {
     env_or("CXX", "c++")
 }
 
-/// Compiles a Rust program with frame pointers.
 pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
     let common = ["--edition=2024", "-O", "-Cforce-frame-pointers=yes"];
     compile(
@@ -46,7 +45,6 @@ pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
     )
 }
 
-/// Compiles a generated program, with only these flags.
 pub(crate) fn generated(name: &str, text: &str, language: Language, flags: &[&str]) -> PathBuf {
     let (compiler, extension, common): (_, _, &[&str]) = match language {
         Language::C => (env_or("CC", "cc"), "c", &["-w", "-pthread"]),
@@ -81,7 +79,6 @@ fn compile(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     rprof_testing::compile(folder, compiler, &source, flags)
 }
 
-/// Generates a C file that takes long to compile.
 pub(crate) fn large_source(functions: usize) -> String {
     let mut source = String::from("int data[4096];\n");
     for i in 0..functions {

@@ -6,8 +6,7 @@ use super::run::Run;
 
 pub(crate) type Folded = BTreeMap<String, u64>;
 
-/// Parses the folded stacks in a command's output. Each line must be valid, and no stack may be
-/// duplicate.
+/// Each line must be valid, and no stack may be duplicate.
 pub(crate) fn folded(run: &Run) -> Folded {
     let mut stacks = Folded::new();
     for line in run.out().lines() {

@@ -9,18 +9,16 @@ use inferno::collapse::perf::Folder;
 use super::folded::Folded;
 use super::run::Run;
 
-/// One sample of `perf script` or `rprof script`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PerfSample {
-    /// The line above the stack: thread, time, period, event, with single spaces and without the
-    /// CPU.
+    /// Thread, time, period, event, with single spaces and without the CPU.
     pub(crate) head: String,
     pub(crate) event: String,
     /// Leaf first.
     pub(crate) frames: Vec<PerfFrame>,
 }
 
-/// One frame: `address name+offset (object)`.
+/// `address name+offset (object)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PerfFrame {
     pub(crate) address: String,
@@ -57,7 +55,6 @@ impl fmt::Display for PerfFrame {
     }
 }
 
-/// Parses the samples in the output of `perf script` or `rprof script`, in order.
 pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
     let mut samples: Vec<PerfSample> = Vec::new();
     for line in run.out().lines().filter(|line| !line.is_empty()) {
@@ -77,7 +74,6 @@ pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
             Some(time + 1 + after)
         });
         let event = event.unwrap_or_else(|| panic!("{line:?} is no sample in\n{run}"));
-        // Without stacks, the only frame is on the same line.
         let frame = PerfFrame::parse(&words[event + 1..].join(" "));
         samples.push(PerfSample {
             event: words[event].trim_end_matches(':').into(),
@@ -88,7 +84,7 @@ pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
     samples
 }
 
-/// Returns true for `[001]`: perf prints the CPU if it was recorded.
+/// perf prints the CPU if it was recorded.
 fn is_cpu(word: &str) -> bool {
     let digits = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
     digits.is_some_and(|d| d.len() == 3 && d.bytes().all(|b| b.is_ascii_digit()))
@@ -101,7 +97,7 @@ fn is_time(word: &&str) -> bool {
     })
 }
 
-/// Folds the stacks of samples with inferno's library behind `inferno-collapse-perf`.
+/// Uses inferno's library behind `inferno-collapse-perf`.
 pub(crate) fn fold_samples(samples: &[PerfSample]) -> Folded {
     use fmt::Write;
 
@@ -128,13 +124,13 @@ fn fold_script(script: &str) -> Folded {
     stacks
 }
 
-/// `perf script` without inlined calls, and with whole stacks. Its default limit is 127 frames.
+/// Whole stacks without inlined calls. The default limit is 127 frames.
 pub(crate) const PERF_SCRIPT: &str = "script --no-inline --max-stack 9000";
 
-/// Options of `perf report` for the format that [`perf_self_samples`] parses.
+/// Format that [`perf_self_samples`] parses.
 pub(crate) const PERF_REPORT: &str = "report --no-children --stdio -F sample,sym -g none";
 
-/// Parses samples by function for each event from `perf report`. All unnamed addresses are merged.
+/// Parses samples by function for each event. All unnamed addresses are merged.
 pub(crate) fn perf_self_samples(run: &Run) -> Vec<BTreeMap<String, u64>> {
     let mut events: Vec<BTreeMap<String, u64>> = Vec::new();
     for line in run.out().lines() {
@@ -144,7 +140,7 @@ pub(crate) fn perf_self_samples(run: &Run) -> Vec<BTreeMap<String, u64>> {
         if line.starts_with('#') || line.trim().is_empty() {
             continue;
         }
-        // `   406  [k] read_zero`, or the address if there is no name.
+        // Or the address if there is no name.
         let row = line.trim().split_once(' ').and_then(|(count, symbol)| {
             let (_, name) = symbol.trim().split_once(' ')?;
             Some((count.parse::<u64>().ok()?, name.trim()))

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Finds a Python with this kind of trampolines, on PATH or beside it. `perf` exists from 3.12 on,
-/// `perf_jit` with a jitdump from 3.13 on.
+/// On PATH or beside it. `perf` exists from 3.12 on, `perf_jit` with a jitdump from 3.13 on.
 pub(crate) fn python_with_trampolines(kind: &str) -> Option<PathBuf> {
     let names = ["python3", "python3.14", "python3.13", "python3.12"];
-    // A version of a wrapper such as pyenv may be installed but inactive.
+    // A version of a wrapper such as pyenv may be inactive.
     let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
     let versions = pyenv.and_then(|pyenv| std::fs::read_dir(pyenv.join("versions")).ok());

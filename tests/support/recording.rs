@@ -8,7 +8,6 @@ use rprof_records::RecordType;
 use super::Here;
 
 impl Here {
-    /// Returns the number of samples that a reader currently finds in `perf.data`.
     pub(crate) fn samples_so_far(&self) -> usize {
         let Some(data) = self.recording() else {
             return 0;
@@ -22,7 +21,7 @@ impl Here {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }
 
-    /// Reads a copy of the file, because a mapped file must not grow.
+    /// A mapped file must not grow.
     fn recording(&self) -> Option<PerfData> {
         let path = self.path("perf.data");
         let bytes = fs::read(&path).ok()?;

@@ -8,7 +8,7 @@ use super::run::Run;
 
 pub(crate) struct Report {
     pub(crate) events: Vec<Event>,
-    /// Lost records, throttling, stacks and so on, as JSON.
+    /// Lost records, throttling, stacks and so on.
     pub(crate) quality: Value,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Event {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A row. Names are empty if rows are not grouped by them.
+/// Names are empty if rows are not grouped by them.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) symbol: String,
@@ -32,8 +32,7 @@ pub(crate) struct Row {
 }
 
 impl Report {
-    /// Parses the report of a filter. If no sample passes, rprof fails with a message, and the
-    /// result is empty.
+    /// If no sample passes, rprof fails, and the result is empty.
     pub(crate) fn of_selection(run: &Run) -> Report {
         let is_empty = run.code() == Some(1) && run.err().contains("the filters leave no sample");
         match is_empty {
@@ -42,7 +41,7 @@ impl Report {
         }
     }
 
-    /// Returns the report of an empty recording, which rprof rejects.
+    /// rprof rejects empty recordings.
     pub(crate) fn without_events() -> Report {
         Report {
             events: Vec::new(),
@@ -85,7 +84,6 @@ impl Event {
                     object: text(&row["object"]),
                     comm: text(&row["comm"]),
                     own: number(&row["self"]),
-                    // Missing with --no-children.
                     total: row["total"].as_u64().unwrap_or(0),
                     self_samples: number(&row["self_samples"]),
                 })
@@ -105,7 +103,6 @@ impl Event {
         self.share(symbol, |row| row.own)
     }
 
-    /// Returns the share of samples with a function in their stack, from 0 to 1.
     pub(crate) fn total_share(&self, symbol: &str) -> f64 {
         self.share(symbol, |row| row.total)
     }

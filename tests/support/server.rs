@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::wire::{Field, Message};
 
-/// Response of the server to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Sends a status, headers and a body.
@@ -19,7 +18,6 @@ pub(crate) enum Reply {
     Hang,
     /// Closes the connection without a response.
     CutOff,
-    /// Closes the connection within the response.
     CutAnswer,
 }
 
@@ -35,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// Status of the response; 0 if there was none.
+    /// 0 if there was none.
     pub(crate) status: u16,
     pub(crate) at: Instant,
 }
@@ -43,7 +41,6 @@ pub(crate) struct Request {
 #[derive(Default)]
 struct State {
     replies: Vec<Reply>,
-    /// Response after the last of the replies.
     then: Option<Reply>,
     requests: Vec<Request>,
 }
@@ -54,7 +51,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server that sends these replies, and then accepts everything.
+    /// Sends these replies, and then accepts everything.
     pub(crate) fn start(replies: &[Reply]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -72,7 +69,7 @@ impl Server {
         Server { url, state }
     }
 
-    /// Sets the response after the last of the replies. `None` accepts everything.
+    /// `None` accepts everything.
     pub(crate) fn then(&self, reply: Option<Reply>) {
         self.state().then = reply;
     }
@@ -115,7 +112,6 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
             );
             stream.write_all(&[head.as_bytes(), &body].concat()).ok();
         }
-        // Longer than any test waits.
         Reply::Hang => std::thread::sleep(Duration::from_secs(600)),
         Reply::CutOff => {}
         Reply::CutAnswer => {
@@ -160,18 +156,16 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
     })
 }
 
-/// A received profile with its labels.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) rows: usize,
-    /// Sums over all samples: counts and weights.
+    /// Counts and weights of all samples.
     pub(crate) samples: u64,
     pub(crate) weight: u64,
     /// Nanoseconds since 1970.
     pub(crate) time: u64,
     pub(crate) strings: Vec<String>,
-    /// Default sample type and its unit.
     pub(crate) shown: (String, String),
 }
 
@@ -182,8 +176,7 @@ fn check_headers(request: &Request, expected: &[(&str, &str)]) {
     assert!(request.headers["user-agent"].starts_with("rprof/"));
 }
 
-/// Parses a request as Pyroscope does: `push.v1.PushRequest` in a unary call of the Connect
-/// protocol.
+/// `push.v1.PushRequest` in a unary call of the Connect protocol.
 pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     assert_eq!(request.path, "/push.v1.PusherService/Push");
     check_headers(
@@ -201,7 +194,7 @@ pub(crate) fn by_pyroscope(request: &Request) -> Sent {
         let twice = labels.insert(pair.one(1).text(), pair.one(2).text());
         assert_eq!(twice, None, "two labels of a name");
     }
-    // Pyroscope's own validation rules (pkg/validation/validate.go).
+    // pkg/validation/validate.go of Pyroscope.
     assert!(!labels["service_name"].is_empty() && labels.len() <= 30);
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
     assert!(labels["__name__"].starts_with(is_first));
@@ -212,7 +205,7 @@ pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     sent
 }
 
-/// Parses a request as Parca's gateway does: `WriteRawRequest` as JSON.
+/// `WriteRawRequest` as JSON.
 pub(crate) fn by_parca(request: &Request) -> Sent {
     use base64::Engine;
 
@@ -247,8 +240,8 @@ pub(crate) fn by_parca(request: &Request) -> Sent {
     check_pprof(&profile.expect("base64"), labels)
 }
 
-/// Checks a profile like Pyroscope and Parca (pkg/validation/validate.go,
-/// pkg/normalizer/validate.go), and more strictly.
+/// Checks more strictly than Pyroscope and Parca (pkg/validation/validate.go,
+/// pkg/normalizer/validate.go).
 fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
     let mut bytes = Vec::new();
     GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
@@ -318,8 +311,7 @@ fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
     }
 }
 
-/// Parses a request as a collector does: `ExportProfilesServiceRequest`, with the fields of proto
-/// 1.10.
+/// `ExportProfilesServiceRequest`, with the fields of proto 1.10.
 pub(crate) fn by_collector(request: &Request) -> Sent {
     assert_eq!(request.path, "/v1development/profiles");
     check_headers(
@@ -375,10 +367,9 @@ pub(crate) fn by_collector(request: &Request) -> Sent {
     }
 }
 
-/// Parses a request as a server does. Panics where the server would reject it.
+/// Panics where the server would reject the request.
 pub(crate) type ReadRequest = fn(&Request) -> Sent;
 
-/// Kinds of servers, and their parsers.
 pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
     ("pyroscope", by_pyroscope),
     ("parca", by_parca),

@@ -1,9 +1,9 @@
 //! Commands as in a shell session: `here.rprof("record -g --").arg(&program).ok()`.
 //!
 //! Each command runs in a temporary folder, with empty standard input, in its own session, with the
-//! default action for every signal. So it behaves equally in a terminal's foreground, in the
-//! background, and under nohup(1). A command that hangs is killed after a timeout, and the test
-//! fails with a message. All started processes end with the folder (see [`Tether`]).
+//! default action for every signal. So it behaves equally in a terminal, in the background, and
+//! under nohup(1). A command that hangs is killed, and the test fails. All processes end with the
+//! folder (see [`Tether`]).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,19 +22,19 @@ use rprof_testing::{Tether, default_signals};
 use super::report::Report;
 use super::run::Run;
 
-/// Timeout of a command, longer than any command needs.
+/// Longer than any command needs.
 pub(super) const HANG: Duration = Duration::from_secs(180);
 
-/// A folder for one test, with its processes. Dropping it removes both.
+/// Folder of one test. Dropping it also ends its processes.
 pub(crate) struct Here {
-    // Dropped before the folder, where its processes may write.
+    // Dropped first: its processes may write to the folder.
     tether: Tether,
     folder: tempfile::TempDir,
 }
 
 impl Here {
     pub(crate) fn new() -> Here {
-        // Not in /tmp: tests hard-link fixtures here, which needs the same file system.
+        // Tests hard-link fixtures here, which needs the same file system.
         let folder = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Here {
             tether: Tether::new(),
@@ -46,20 +46,17 @@ impl Here {
         self.folder.path().join(name)
     }
 
-    /// Copies a program to the folder. Another process copies it: a child that another test forks
-    /// would inherit our open file until its own exec. Meanwhile nobody could execute the program
-    /// ("Text file busy").
+    /// Copies a program in another process: a child that another test forks would inherit our open
+    /// file until its exec. Meanwhile nobody could execute the program ("Text file busy").
     pub(crate) fn copy(&self, program: &Path, name: impl AsRef<Path>) -> PathBuf {
         let path = self.path(name);
         self.command("cp").arg(program).arg(&path).ok();
         path
     }
 
-    /// Returns `rprof` with arguments without spaces: this build, or the release build in
-    /// RPROF_RELEASE.
+    /// Splits the arguments at spaces. Uses this build, or the one in RPROF_RELEASE.
     pub(crate) fn rprof(&self, args: &str) -> Shell {
         let release = std::env::var_os("RPROF_RELEASE");
-        // Tests of other programs share this file.
         let debug = || option_env!("CARGO_BIN_EXE_rprof").map(Into::into);
         let rprof = self.command(release.or_else(debug).expect("a test of rprof"));
         // The user's home may contain perf's copies of these programs.
@@ -71,7 +68,7 @@ impl Here {
             .words(args)
     }
 
-    /// Returns `perf` without configuration files.
+    /// Ignores configuration files.
     pub(crate) fn perf(&self, args: &str) -> Shell {
         let mut shell = self.command("perf").words(args);
         shell.command.env("PERF_CONFIG", "/dev/null");
@@ -104,8 +101,7 @@ impl Here {
         }
     }
 
-    /// Runs `rprof record -q` of a program, with output to perf.data. Records no stacks, unless the
-    /// options set a call-graph mode.
+    /// Runs `rprof record -q` to perf.data, without stacks by default.
     pub(crate) fn record(&self, options: &str, program: &Path, args: &str) {
         let says_how = options
             .split(' ')
@@ -121,7 +117,7 @@ impl Here {
         shell.arg(program).words(args).ok();
     }
 
-    /// Parses `rprof report --format json` of perf.data, grouped by function as in perf.
+    /// Grouped by function as in perf.
     pub(crate) fn report(&self, options: &str) -> Report {
         let report = self.rprof("report --format json --no-inline");
         Report::parse(&report.words(options).ok())
@@ -149,16 +145,15 @@ impl Shell {
         self
     }
 
-    /// Makes it a job of a job-control shell: its own process group in our session. Only such a job
-    /// can be stopped by SIGTSTP.
+    /// Makes it a job: its own process group in our session. Only such a job can be stopped by
+    /// SIGTSTP.
     pub(crate) fn job(mut self) -> Shell {
         self.own_session = false;
         self.command.process_group(0);
         self
     }
 
-    /// Starts it in its own session without a terminal, so that Ctrl-C or a hangup of the user's
-    /// terminal does not reach it.
+    /// The user's Ctrl-C or hangup must not reach it.
     fn leave_session(&mut self) {
         if std::mem::take(&mut self.own_session) {
             // SAFETY: setsid(2) is async-signal-safe.
@@ -175,8 +170,7 @@ impl Shell {
         self
     }
 
-    /// Runs it to its end. Output goes to files, so that other processes with open outputs cannot
-    /// block the test.
+    /// Output goes to files, so that other processes with open outputs cannot block the test.
     pub(crate) fn run(mut self) -> Run {
         self.leave_session();
         let line = line(&self.command);
@@ -206,7 +200,7 @@ impl Shell {
         run
     }
 
-    /// Starts it. Its output can be read while it runs.
+    /// Its output can be read while it runs.
     pub(crate) fn start(mut self) -> Running {
         self.leave_session();
         let line = line(&self.command);
@@ -227,13 +221,12 @@ impl Shell {
         }
     }
 
-    /// Runs both, with this output piped to the other. Returns the other's result.
+    /// Returns the second command's result.
     pub(crate) fn pipe(self, mut to: Shell) -> Run {
         let mut first = self.start();
         let pipe = first.stdout.take().expect("nobody took it").into_inner();
         to.command.stdin(pipe);
         let run = to.run();
-        // The pipe must be closed in this process.
         first.end().exits(0);
         run
     }
@@ -278,7 +271,7 @@ impl Running {
     }
 
     fn finish(&mut self) -> Run {
-        // Does not read to the end of the output, because other processes may hold it open.
+        // Other processes may hold the output open.
         let status = self.child.wait().expect("cannot wait for a command");
         self.watch = None;
         Run {
@@ -324,7 +317,7 @@ fn spawn(command: &mut Command, line: &str) -> Child {
     (command.spawn()).unwrap_or_else(|e| panic!("cannot run `{line}`: {e}"))
 }
 
-/// Kills the command if it hangs. Dropping the returned sender cancels this.
+/// Dropping the returned sender cancels this.
 fn watch(child: &Child) -> Sender<()> {
     let (sender, receiver) = channel();
     let pid = Pid::from_child(child);

@@ -1,15 +1,13 @@
 //! Tolerances for measured shares.
 
-/// Number of failed measurements before the test fails.
 const TRIES: usize = 4;
 
-/// Runs a measurement with its own recording, and repeats it if its figures exceed random
-/// variation.
+/// Runs a measurement, and repeats it if its figures exceed random variation.
 ///
-/// The machine may be the cause. A virtual machine sometimes stalls for tenths of a second: the
-/// program's clock goes on, but no timer fires. The running function loses all of that time. A bug
-/// of rprof occurs every time. So a measurement should return an error only for figures that depend
-/// on time. Conditions for every recording belong outside, or should panic.
+/// A virtual machine sometimes stalls for tenths of a second: the program's clock goes on, but no
+/// timer fires, and the running function loses that time. A bug of rprof occurs every time. So a
+/// measurement should return an error only for figures that depend on time. Other conditions should
+/// panic.
 pub(crate) fn measured(mut measure: impl FnMut() -> Result<(), String>) {
     let mut failures = Vec::new();
     while let Err(failure) = measure() {
@@ -23,24 +21,22 @@ pub(crate) fn measured(mut measure: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// Returns an error with a message if a condition of a measurement does not hold.
 pub(crate) fn check(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Returns the seconds to run programs with known stacks, from RPROF_TRUTH_SECONDS. If set, they
-/// are sampled at the maximum useful rate.
+/// From RPROF_TRUTH_SECONDS. If set, programs are sampled at the maximum useful rate.
 pub(crate) fn truth_seconds() -> Option<f64> {
     let seconds = std::env::var("RPROF_TRUTH_SECONDS").ok()?;
     Some(seconds.parse().expect("a number of seconds"))
 }
 
 /// Checks that a share measured with `n` samples is `expected`, within random variation and
-/// `other`, the share of samples outside of all expected functions.
+/// `other`, the share outside of all expected functions.
 ///
 /// At worst, the number of samples with share p is binomial: its standard deviation, as a share, is
-/// sqrt(p (1 - p) / n). A deviation of five of them happens once in 1.7 million tries. Sampling by
-/// a clock varies less.
+/// sqrt(p (1 - p) / n). Five of them happen once in 1.7 million tries. Sampling by a clock varies
+/// less.
 ///
 /// # Errors
 /// A message with the figures.

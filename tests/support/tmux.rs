@@ -5,7 +5,6 @@ use std::process::Command;
 use super::shell::Here;
 use super::wait::wait_until;
 
-/// A terminal with a shell. Ends when dropped.
 pub(crate) struct Tmux<'h> {
     here: &'h Here,
     server: String,
@@ -55,19 +54,17 @@ impl Tmux<'_> {
         self.key("Enter");
     }
 
-    /// Waits until the shell runs no command.
     pub(crate) fn wait_for_end(&self) {
         wait_until("it has ended", || self.pid().is_empty());
     }
 
-    /// Returns the terminal settings, via a file with this name.
     pub(crate) fn settings(&self, name: &str) -> String {
         self.run(&format!("stty -g > {name}.part; mv {name}.part {name}"));
         wait_until("the settings are written", || self.here.path(name).exists());
         std::fs::read_to_string(self.here.path(name)).expect("cannot read settings")
     }
 
-    /// Returns the pid of the shell's command, or an empty string.
+    /// Or an empty string.
     pub(crate) fn pid(&self) -> String {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
         let children = format!("/proc/{0}/task/{0}/children", shell.trim());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Polls until the condition holds. Panics after a timeout.
+/// Panics after a timeout.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = Instant::now() + Duration::from_secs(120);
     while !is_so() {
@@ -11,10 +11,9 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a process has used this much more CPU time. CPU clock events occur in that time, on
-/// any machine.
+/// CPU clock events occur in CPU time, on any machine.
 pub(crate) fn wait_for_work(pid: i32, time: Duration) {
-    // The first field is the first thread's CPU time in nanoseconds.
+    // In nanoseconds.
     let used = || {
         let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
         let used = text.split(' ').next()?.parse().ok()?;

@@ -1,5 +1,4 @@
-//! Independent decoder of protocol buffers, not based on the encoder
-//! (<https://protobuf.dev/programming-guides/encoding/>).
+//! Independent decoder of protocol buffers (<https://protobuf.dev/programming-guides/encoding/>).
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
@@ -28,12 +27,11 @@ impl Field {
     }
 }
 
-/// A message with its fields in order.
 #[derive(Debug)]
 pub(crate) struct Message(Vec<(u64, Field)>);
 
 impl Message {
-    /// Parses a message with these field numbers. Any other field is a failure.
+    /// Any other field is a failure.
     pub(crate) fn read(mut bytes: &[u8], name: &str, known: &[u64]) -> Message {
         let mut fields = Vec::new();
         while !bytes.is_empty() {

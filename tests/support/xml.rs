@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-/// Parses an SVG. Returns the texts of its `title` elements. A flame graph has one for each frame.
+/// Returns the `title` elements of an SVG, one for each frame of a flame graph.
 ///
 /// # Panics
 /// If it is not well-formed.
@@ -33,7 +33,6 @@ pub(crate) fn well_formed(svg: &str) -> Vec<String> {
             Event::Empty(empty) => {
                 check_element(&empty);
             }
-            // The reader has already checked that the end tag matches.
             Event::End(_) => {
                 open.pop();
             }
@@ -85,7 +84,7 @@ fn entity(name: &str) -> char {
     }
 }
 
-/// Characters that XML 1.0 does not allow, §2.2.
+/// XML 1.0, §2.2.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Here, Language, generated, needs};
 
-/// Contents of the archive: only this function, which counts in its own frame.
+/// The function counts in its own frame.
 const LIBRARY: &str = "
 long in_archive(long n) {
     volatile long sum = 0;
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// Returns an archive with this uncompressed entry, aligned to 64 KiB.
+/// The entry is uncompressed, and aligned to 64 KiB.
 fn archive(entry: &[u8]) -> Vec<u8> {
     const ALIGNED: usize = 65_536;
     let name = b"lib/libmade.so";
@@ -92,7 +92,7 @@ fn code_mapped_from_an_archive_is_named() {
     assert!(whole[offset..].starts_with(&text));
     std::fs::write(here.path("base.apk"), whole).unwrap();
     for options in ["", "-g"] {
-        // User mode only: the kernel's share of the time depends on the machine.
+        // The kernel's share depends on the machine.
         let record = here.rprof("record -q -F 999 -e cpu-clock:u").words(options);
         let record = record.arg("--").arg(&program).arg(here.path("base.apk"));
         record.words(&format!("{offset} 0.3")).ok();

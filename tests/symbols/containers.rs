@@ -1,10 +1,8 @@
-//! Programs that no longer exist at the time of the report, or that were visible only to the
-//! process itself.
+//! Programs that no longer exist at the time of the report, or were visible only to the process.
 
 use crate::support::{Here, c, c_with, check, check_share, measured, needs};
 
-/// Checks that the functions of `shares.c` are named and have their shares of user-mode samples.
-/// The kernel's share varies.
+/// Functions of `shares.c` have their shares of user-mode samples.
 fn check_is_named(here: &Here, what: &str) -> Result<(), String> {
     let report = here.report("");
     let only = report.only();
@@ -15,8 +13,7 @@ fn check_is_named(here: &Here, what: &str) -> Result<(), String> {
     check_share(what, seventy, 0.7, only.samples, 1.0 - all)
 }
 
-/// Waits in a shell until the last started process has nearly reached `main`: its program and its C
-/// library are mapped.
+/// The last started process has nearly reached `main`: its program and its C library are mapped.
 const IS_MAPPED: &str = "until grep -q libc /proc/$!/maps; do sleep 0.01; done";
 
 const INSIDE: &str = "
@@ -48,7 +45,7 @@ fn a_process_in_namespaces_of_its_own_is_named() {
     }
 }
 
-/// The process has another pid and another /tmp in its namespaces.
+/// The process has another pid and /tmp in its namespaces.
 #[test]
 fn a_perf_map_in_a_pid_namespace_is_found_by_the_pid_inside() {
     needs!(PerfEvents, Root);
@@ -80,7 +77,6 @@ fn a_deleted_program_keeps_its_names() {
     });
 }
 
-/// Another program has replaced it, with other functions at the same addresses.
 #[test]
 fn a_replaced_program_keeps_the_names_it_ran_with() {
     needs!(PerfEvents);
@@ -124,7 +120,7 @@ fn a_program_in_a_memfd_is_named() {
     });
 }
 
-/// Programs that still exist are not embedded, so that recordings stay small.
+/// Recordings stay small.
 #[test]
 fn programs_that_can_be_found_are_not_embedded() {
     needs!(PerfEvents);
@@ -175,7 +171,6 @@ fn deleted_programs_without_samples_are_not_embedded() {
     }
 }
 
-/// A large program with few samples is embedded without its code, but still has its names.
 #[test]
 fn few_samples_do_not_embed_the_code_of_a_large_program() {
     needs!(PerfEvents);
@@ -183,7 +178,7 @@ fn few_samples_do_not_embed_the_code_of_a_large_program() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/");
         std::fs::read_to_string(format!("{folder}{name}")).unwrap()
     };
-    // 4 MiB of poorly compressible data, from an existing program.
+    // Poorly compressible data, from an existing program.
     let ballast = format!(
         "__asm__(\".section .rodata\\n.incbin \\\"{}\\\", 1048576, 4194304\\n.text\");",
         env!("CARGO_BIN_EXE_rprof")
@@ -206,8 +201,8 @@ fn few_samples_do_not_embed_the_code_of_a_large_program() {
     });
 }
 
-/// Go's and Zig's linkers write no GNU build-id. A file that was written in place, or that has the
-/// inode number of its removed predecessor, has the recorded path and inode.
+/// Go's and Zig's linkers write no GNU build-id. A file written in place, or with its removed
+/// predecessor's inode number, has the recorded path and inode.
 #[test]
 fn a_program_without_a_build_id_that_was_built_again_names_nothing() {
     needs!(PerfEvents);
@@ -224,7 +219,7 @@ fn a_program_without_a_build_id_that_was_built_again_names_nothing() {
         named.map(|row| row.symbol.clone()).collect::<Vec<_>>()
     };
     check_is_named(&here, "the recorded program").unwrap();
-    // Touching the recording afterwards, as copying does, leaves the times of its samples.
+    // Touching the recording afterwards leaves the times of its samples.
     for change in [
         format!("cat {} >built", threads.display()),
         format!("rm built && cp {} built", threads.display()),

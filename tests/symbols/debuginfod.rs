@@ -6,16 +6,15 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Here, Shell, c_with, needs, wait_until};
 
-/// A server of the files in a folder.
 struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
-    /// Starts the server. Returns when it has scanned the folder and found `file`.
+    /// Returns when the server has found `file`.
     fn start(here: &Here, folder: &Path, file: &str) -> Server {
-        // If another process takes the port first, the server ends, and another port is tried.
+        // If another process takes the port first, another is tried.
         loop {
             if let Some(server) = Server::try_start(here, folder, file) {
                 return server;
@@ -63,7 +62,6 @@ impl Drop for Server {
     }
 }
 
-/// Returns a stripped program, and its debug file in a separate folder.
 fn stripped(here: &Here) -> (PathBuf, PathBuf) {
     let whole = c_with("shares.c", &["-g", "-Wl,--build-id"]);
     let served = here.path("served");
@@ -109,7 +107,7 @@ fn debuginfod_names_functions_of_stripped_programs() {
         .says("unknown");
     missing.prints("stripped, no symbol table");
 
-    // Downloads are cached. The client of elfutils finds rprof's downloads.
+    // The client of elfutils finds rprof's downloads.
     drop(server);
     let report = asking(
         &here,

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::support::{Here, Language, Run, c_with, generated, needs, rust};
 
-/// Returns each sample's functions from the leaf up to `main`, with inlined ones marked. Drops
-/// stacks that do not reach `main`, because this does not compare unwinding.
+/// Returns functions from the leaf up to `main`, with inlined ones marked. Drops other stacks.
 fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
     let text = script.out();
     let samples = text
@@ -23,8 +22,8 @@ fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
             });
             let mut stack = Vec::new();
             for frame in frames {
-                // perf names the C library's function by an alias inlined into itself. perf 6.1
-                // names its PLT entry after the symbol before it.
+                // perf names the C library's function by an alias, and 6.1 its PLT entry after the
+                // symbol before it.
                 if frame.0.contains("clock_gettime") || frame.0 == "_init" {
                     continue;
                 }
@@ -39,9 +38,8 @@ fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
         .collect()
 }
 
-/// Prefixes of the program's own functions, except those inlined into them. Stacks with other
-/// functions are not compared: samples of the program start or a library depend on how those were
-/// built, and perf uses binutils' addr2line for them.
+/// Prefixes of the program's own functions. Stacks with others are not compared: they depend on how
+/// libraries were built, and perf uses binutils' addr2line for them.
 type Own = [&'static str];
 
 fn is_own(stack: &[(String, bool)], own: &Own) -> bool {
@@ -73,7 +71,7 @@ fn compare(program: &Path, own: &Own) {
         "{name}: {compared} of {} stacks, {inlined} inlined calls",
         ours.len()
     );
-    // A few samples hit addresses where addr2line is wrong.
+    // addr2line is wrong for a few addresses.
     assert!(others.len() * 50 <= compared, "{name}: {others:#?}");
     assert!(
         compared * 10 > ours.len() * 9,
@@ -110,8 +108,6 @@ fn main() {
 }
 ";
 
-/// Cargo's default release build: without line tables inlined calls are unknown, and the report
-/// says so.
 #[test]
 fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
     needs!(PerfEvents);
@@ -130,7 +126,6 @@ fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
     assert!(!report.out().contains("are hidden"), "{report}");
     // Names in line tables have no path.
     report.prints("inner");
-    // C programs get no such hint.
     here.record("-F 999 -e cpu-clock:u", &c_with("shares.c", &[]), "0.2");
     let report = here.rprof("report").ok();
     assert!(!report.out().contains("are hidden"), "{report}");
@@ -142,8 +137,8 @@ fn inlined_calls_are_those_of_perf() {
     let own = ["main", "do_round", "burn_", "cpu_seconds"];
     compare(&c_with("shares.c", &["-g"]), &own);
     // No C++: binutils' addr2line, which perf uses, lacks inner calls of clones (`f.isra.0`), and
-    // of much code of Clang. docs/design/0003-cold-symbols.md has the classes, each judged by LLVM.
-    // crates/symbols compares with LLVM and elfutils.
+    // of much code of Clang. docs/design/0003-cold-symbols.md has the classes. crates/symbols
+    // compares with LLVM and elfutils.
     let own = ["names::", "<names::"];
     let flags = ["-g", "-Csymbol-mangling-version=v0"];
     compare(&rust("names.rs", &flags), &own);

@@ -80,7 +80,7 @@ fn reports_are_the_same_with_and_without_kept_answers() {
         }
         assert_eq!(run(args, &kept), expected, "{args}, damaged");
     }
-    // With --memory, results depend on the limit, so they are not cached.
+    // With --memory, results depend on the limit.
     for file in files() {
         fs::remove_file(file).expect("removed");
     }

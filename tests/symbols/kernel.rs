@@ -12,7 +12,6 @@ fn kernel_stacks_stand_above_user_stacks() {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.5");
     let objects = here.report("--sort symbol,dso");
-    // Some names, such as `memset`, exist in both.
     let is_kernel = |name: &str| {
         let mut rows = objects.only().rows.iter().filter(|r| r.symbol == name);
         rows.any(|r| r.object.starts_with("[kernel") || r.object == "[unknown]")
@@ -27,7 +26,6 @@ fn kernel_stacks_stand_above_user_stacks() {
         if let Some(read) = frames.iter().position(|f| *f == "vfs_read") {
             both += weight;
             assert!(pump < read, "from root to leaf: {stack}");
-            // No user frames above the kernel.
             let first = frames
                 .iter()
                 .position(|f| is_kernel(f))
@@ -66,7 +64,7 @@ fn kernel_functions_are_named_by_kallsyms() {
     }
 }
 
-/// Returns a report of the same recording in a mount namespace where `file` replaces a system file.
+/// Runs in a mount namespace where `file` replaces a system file.
 fn report_with(here: &Here, file: &Path, instead_of: &str) -> (Report, String) {
     let script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"";
     let report = |options: &str| {
@@ -89,7 +87,7 @@ fn assert_no_kernel_names(report: &Report, reason: &str) {
     assert!(report.only().total_share("pump") > 0.5, "the user's side");
 }
 
-/// Runs a command with a /proc/kallsyms of zeros, as with `kernel.kptr_restrict`.
+/// Zeros, as with `kernel.kptr_restrict`.
 #[test]
 fn hidden_kernel_addresses_are_told_with_a_remedy() {
     needs!(PerfEvents, Kernel, Root);
@@ -107,14 +105,13 @@ fn hidden_kernel_addresses_are_told_with_a_remedy() {
     assert!(text.contains("kernel.kptr_restrict=0"), "{text}");
 }
 
-/// The running kernel has another build-id, so its symbols would be wrong.
 #[test]
 fn symbols_of_another_kernel_are_never_shown() {
     needs!(PerfEvents, Kernel, Root);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");
     let mut notes = std::fs::read("/sys/kernel/notes").expect("notes of the kernel");
-    // Note header: name length, descriptor length, type 3 (NT_GNU_BUILD_ID).
+    // Name length, descriptor length, type 3 (NT_GNU_BUILD_ID).
     let head = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
     let at = notes.windows(head.len()).position(|bytes| bytes == head);
     notes[at.expect("a build-id") + head.len()] ^= 0xff;
@@ -125,8 +122,7 @@ fn symbols_of_another_kernel_are_never_shown() {
     assert!(text.contains("or give its vmlinux (-k)"), "{text}");
 }
 
-/// Recorded with hidden addresses, and reported after a reboot: the same build may have another
-/// address, and the old one is unknown.
+/// After a reboot, the same build may have another address.
 #[test]
 fn a_recording_of_an_earlier_boot_without_the_kernels_place_has_no_kernel_names() {
     needs!(PerfEvents, Kernel, Root);

@@ -2,7 +2,6 @@
 
 use crate::support::{Here, Language, c_with, generated, needs};
 
-/// Works equally long on two lines.
 const TWO_LINES: &str = "
 #include <stdlib.h>
 #include <time.h>
@@ -25,10 +24,9 @@ int main(int argc, char **argv) {
 fn source_lines_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
-    // Without inlined calls, each address has one line, and perf and rprof agree on the semantics.
-    // Selects `bottom`, which does the work, half of it on each of two lines. It must be the first
-    // function of its file: line programs start at file 1 (DWARF 5, 6.2.2), but binutils 2.40's
-    // addr2line, which perf uses, takes file 0 (llvm-symbolizer does not).
+    // Without inlined calls, each address has one line, and perf and rprof agree. `bottom` does the
+    // work on two lines. It must be the first function of its file: line programs start at file 1
+    // (DWARF 5, 6.2.2), but binutils 2.40's addr2line takes file 0.
     let program = generated(
         "two_lines",
         TWO_LINES,
@@ -41,7 +39,7 @@ fn source_lines_are_those_of_perf() {
         .rprof("report -q --no-inline --weight samples --sort srcline --symbol bottom --dso")
         .arg(object)
         .ok();
-    // share, total, samples, folder/file:line; perf shows no folder.
+    // perf shows no folder.
     let mut lines: Vec<(String, u64)> = (ours.out().lines())
         .map(|line| {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -70,7 +68,6 @@ fn source_lines_stand_beside_functions_and_in_json() {
     let here = Here::new();
     let program = c_with("shares.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.2");
-    // A line of burn.h does the work, inlined into three functions.
     let by_both = here
         .rprof("report --sort symbol,srcline --no-children")
         .ok();
@@ -88,13 +85,11 @@ fn source_lines_stand_beside_functions_and_in_json() {
     assert_eq!(Some(sum), json["events"][0]["weight_total"].as_u64());
     let csv = here.rprof("report --sort srcline --format csv").ok();
     csv.prints(",srcline,state\n").prints(line);
-    // Without debug information there are no lines.
     let plain = c_with("shares.c", &["-s"]);
     here.record("-F 999 -e cpu-clock:u", &plain, "0.1");
     here.rprof("report --sort srcline").ok().prints("??:0");
 }
 
-/// A copy of the program's folder replaces `/`. Without it, a deleted program has no names.
 #[test]
 fn symfs_is_another_root_for_symbols() {
     needs!(PerfEvents);
@@ -114,7 +109,7 @@ fn symfs_is_another_root_for_symbols() {
         .ok()
         .prints("burn_seventy")
         .prints("burn.h:");
-    // The build-id identifies the file, independent of its path and name.
+    // The build-id identifies the file.
     let artefact = here.path("artefacts/deep/x.bin");
     std::fs::create_dir_all(artefact.parent().expect("a folder")).expect("made");
     std::fs::copy(&moved, &artefact).expect("copied");
@@ -122,13 +117,11 @@ fn symfs_is_another_root_for_symbols() {
         .ok()
         .prints("burn_seventy")
         .prints("burn.h:");
-    // For a stripped file, also the debug file.
     here.sh("objcopy --only-keep-debug artefacts/deep/x.bin artefacts/y && strip -s artefacts/deep/x.bin")
         .ok();
     here.rprof("report --symfs artefacts")
         .ok()
         .prints("burn_seventy");
-    // Another file with that name is not used.
     std::fs::copy(c_with("recursion.c", &["-g"]), &moved).expect("copied");
     let wrong = here.rprof("report --symfs root").ok();
     wrong.prints("build-id differs");

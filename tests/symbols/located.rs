@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Here, c_with, check, folded, measured, needs};
 
-/// Share of each function of `shares.c` in its CPU time, in percent.
+/// In percent of `shares.c`.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 70.0),
     ("burn_twenty", 20.0),
     ("burn_ten", 10.0),
 ];
 
-/// Returns a copy of the program without symbols. `how` has objcopy's options.
+/// `how` has objcopy's options.
 fn stripped(here: &Here, program: &Path, name: &str, how: &str) -> PathBuf {
     let copy = here.path(name);
     let command = format!("objcopy {how} {} {}", program.display(), copy.display());
@@ -20,7 +20,6 @@ fn stripped(here: &Here, program: &Path, name: &str, how: &str) -> PathBuf {
     copy
 }
 
-/// Returns a program's functions by their located names.
 fn names(here: &Here, program: &Path, file_name: &str) -> BTreeMap<String, String> {
     let nm = here.command("nm").arg(program).ok().out();
     (nm.lines())
@@ -33,8 +32,7 @@ fn names(here: &Here, program: &Path, file_name: &str) -> BTreeMap<String, Strin
         .collect()
 }
 
-/// Records a stripped program, and asserts that its functions are distinguished by their addresses
-/// from nm.
+/// Functions of a stripped program are distinguished by their addresses from nm.
 fn assert_located(flags: &[&str], how: &str) {
     let program = c_with("shares.c", flags);
     measured(|| {
@@ -69,7 +67,7 @@ fn functions_without_symbols_are_told_apart() {
     assert_located(&[], "--strip-all");
     assert_located(&["-static"], "--strip-all");
     assert_located(&["-no-pie", "-Wl,--no-eh-frame-hdr"], "--strip-all");
-    // The kernel uses frame pointers here, and the only unwinding information is for debuggers.
+    // The only unwinding information is for debuggers.
     let for_debuggers = ["-g", "-gdwarf-4", "-fno-asynchronous-unwind-tables"];
     assert_located(&for_debuggers, "--strip-all --keep-section=.debug_frame");
 }
@@ -121,7 +119,6 @@ fn every_view_has_located_functions_and_no_located_has_none() {
     }
 }
 
-/// An address identifies a function in one build only.
 #[test]
 fn located_functions_are_compared_within_one_build() {
     needs!(PerfEvents, Tool("objcopy"));

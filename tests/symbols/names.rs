@@ -8,7 +8,7 @@ use crate::support::{
     well_formed,
 };
 
-/// Records a program, and checks that the report has these functions with self samples.
+/// The report has these functions with self samples.
 fn assert_hot(program: &Path, names: &[&str]) {
     // While a virtual machine stalls, a function may run without a sample.
     measured(|| {
@@ -68,7 +68,7 @@ fn cxx_coroutines_and_literal_operators_are_demangled() {
     );
 }
 
-/// Without the option, rustc chooses the mangling: legacy for a long time.
+/// rustc's default was legacy for a long time.
 #[test]
 fn rust_names_are_demangled() {
     needs!(PerfEvents);
@@ -126,7 +126,7 @@ int main(void) {
 }
 "#;
 
-/// The label is an untyped symbol without size, inside a function.
+/// An untyped symbol without size, inside a function.
 #[test]
 fn a_label_of_inline_assembly_is_no_function() {
     needs!(PerfEvents, X86_64);
@@ -134,7 +134,6 @@ fn a_label_of_inline_assembly_is_no_function() {
     assert_hot(&program, &["outer"]);
 }
 
-/// Bytes with an effect on terminals or parsers.
 const HOSTILE: [&[u8]; 4] = [
     b"\x1b[31m;<b>&",
     b"two\nlines\r\x07",
@@ -165,7 +164,6 @@ fn assert_harmless(here: &Here, function: &str) {
         stacks.keys().any(|s| s.split(';').any(|f| f == function)),
         "{stacks:#?}"
     );
-    // The thread name is one frame, and does not spill into the next.
     for stack in stacks.keys() {
         let root = stack.split(';').nth(1).unwrap_or_default();
         assert!(!root.contains('<') && !root.contains("lines"), "{stack:?}");
@@ -199,8 +197,8 @@ fn program_names_do_no_harm() {
     for name in HOSTILE {
         let here = Here::new();
         let path = here.path(std::ffi::OsStr::from_bytes(name));
-        // A hard link instead of a copy: another test's child process may hold a new file open for
-        // writing, so that it could not be executed.
+        // Another test's child process may hold a new file open for writing, so that a copy could
+        // not be executed.
         std::fs::hard_link(c("shares.c"), &path).expect("a hard link");
         let run = here.rprof("record -F 999 -g --").arg(&path).arg("0.1").ok();
         run.is_clean();
@@ -219,7 +217,6 @@ fn names_in_messages_do_no_harm() {
             here("flamegraph -i").arg(name).exits(1).is_clean();
             here("record --").arg(name).run().is_clean();
         }
-        // Usage errors are coloured on a terminal.
         here.rprof("record -e")
             .arg(name)
             .arg("true")

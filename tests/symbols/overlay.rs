@@ -1,13 +1,12 @@
-//! Programs on overlayfs, as in containers. Depending on the interface, the kernel reports inode
-//! numbers of the layers or of the overlay.
+//! Programs on overlayfs, as in containers. The kernel reports inode numbers of the layers or of
+//! the overlay.
 
 use std::path::Path;
 
 use crate::support::{Here, Run, c, c_with, folded, needs};
 
 /// `low` is only in the lower layer. `copied` was there and has been modified. `changed` is
-/// replaced by another program while it runs. The layers are on separate file systems, because
-/// otherwise the inode numbers would agree.
+/// replaced while it runs. On one file system the inode numbers would agree.
 const INSIDE: &str = "
     set -e
     mount -t tmpfs none /mnt
@@ -52,7 +51,7 @@ fn programs() -> [std::path::PathBuf; 2] {
     [c("shares.c"), c_with("shares.c", &["-Wl,--build-id=none"])]
 }
 
-/// From outside, where the files are never visible.
+/// The files are never visible outside.
 #[test]
 fn programs_on_an_overlay_of_a_container_are_named() {
     needs!(PerfEvents, Overlay);
@@ -69,7 +68,7 @@ fn programs_on_an_overlay_of_a_container_are_named() {
     }
 }
 
-/// From inside, where two of the three files still exist.
+/// Two of the three files still exist.
 #[test]
 fn programs_on_our_own_overlay_are_named() {
     needs!(PerfEvents, Overlay);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{Here, Language, Report, Row, c, generated, needs, rust};
 
-/// Records `program`. Returns the rows of a function name, with or without a location suffix.
+/// Returns rows with or without a location suffix.
 fn rows(program: &Path, name: &str) -> Vec<Row> {
     let here = Here::new();
     here.record("-F 999 -e cpu-clock:u", program, "");
@@ -18,7 +18,6 @@ fn rows(program: &Path, name: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Asserts one row for each of these locations, in any order.
 fn assert_places(rows: &[Row], name: &str, places: &[&str]) {
     let mut shown: Vec<&str> = rows.iter().map(|row| row.symbol.as_str()).collect();
     shown.sort_unstable();
@@ -65,7 +64,6 @@ fn inlined_functions_of_two_modules_have_two_rows_with_line_tables() {
         let is_line = |line: u32| row.symbol == format!("step (modules.rs:{line})");
         assert!((3..8).chain(12..17).any(is_line), "{row:?}");
     }
-    // With the flags of `cargo rprof`, names have their path.
     let flags = ["-Copt-level=3", "-Cdebuginfo=1"];
     let program = generated("modules", MODULES, Language::Rust, &flags);
     for name in ["modules::parser::step", "modules::render::step"] {
@@ -106,7 +104,7 @@ fn inlined_static_functions_of_two_namespaces_have_two_rows() {
     }
 }
 
-/// Functions with one name in two files that share only a header.
+/// The files share only a header.
 #[test]
 fn static_functions_of_two_files_have_two_rows() {
     needs!(PerfEvents);
@@ -135,7 +133,6 @@ fn static_functions_of_two_files_have_two_rows() {
     }
 }
 
-/// A unique name has no location suffix, even with several copies of the function.
 #[test]
 fn functions_of_one_name_each_have_no_place() {
     needs!(PerfEvents);
@@ -174,7 +171,7 @@ fn a_name_without_its_place_chooses_all_functions_of_that_name() {
         "{:?}",
         chosen.rows
     );
-    // A comparison merges them, because lines change with every edit.
+    // Lines change with every edit.
     let diff = here.rprof("diff --all perf.data perf.data").ok().out();
     assert!(diff.contains("step") && !diff.contains("step ("), "{diff}");
 }
@@ -210,7 +207,6 @@ fn main() {
 }
 ";
 
-/// Their linkage names differ, with and without debug information.
 #[test]
 fn overloads_and_instances_are_rows_of_their_own() {
     needs!(PerfEvents, Cxx);

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::{Here, c, needs};
 
-/// Creates a kernel image with another name for `function`, linked to another address. Distances
-/// are from /proc/kallsyms.
+/// Renames `function`, linked to another address. Distances are from /proc/kallsyms.
 fn made_up(here: &Here, function: &str, build_id: &str) -> PathBuf {
     let symbols = std::fs::read_to_string("/proc/kallsyms").expect("kallsyms");
     let symbols: Vec<(u64, &str)> = (symbols.lines())
@@ -68,7 +67,7 @@ fn vmlinux_names_functions_and_lines_of_its_kernel_only() {
     let vmlinux = made_up(&here, "vfs_read", &running_build_id(&here));
     let options = format!("--vmlinux {}", vmlinux.display());
     let after = here.report(&options);
-    // The symbol covers the first 64 bytes of the function. kallsyms names the rest.
+    // kallsyms names the rest of the function.
     let share = |name: &str| after.only().total_share(name);
     let both = share("made_up") + share("vfs_read");
     assert!(

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::support::{Here, Run, c, check_share, measured, needs};
 
-/// Functions of `shares.c`, and their intended shares.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 0.7),
     ("burn_twenty", 0.2),
@@ -22,7 +21,6 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Checks the shares of one set of sums. `share` finds a row by its function.
 fn check_shares(samples: u64, share: impl Fn(&str) -> f64) -> Result<(), String> {
     let other = 1.0 - SHARES.iter().map(|(name, _)| share(name)).sum::<f64>();
     for (name, expected) in SHARES {
@@ -31,7 +29,7 @@ fn check_shares(samples: u64, share: impl Fn(&str) -> f64) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the share of a function in the window, or since the start.
+/// In the window, or since the start.
 fn share(look: &Value, name: &str, since_start: bool) -> f64 {
     let rows = look["rows"].as_array().expect("rows");
     let rows = rows.iter().filter(|row| row["symbol"] == name);
@@ -70,7 +68,6 @@ fn shares_of_70_20_10_percent_are_measured_in_each_interval_and_since_the_start(
             all += samples;
             check_shares(samples, |name| share(look, name, false))?;
             check_shares(all, |name| share(look, name, true))?;
-            // No sample is lost between two windows.
             weight += number(&look["weight_total"]);
             assert_eq!(number(&look["since_start_weight_total"]), weight);
         }
@@ -99,8 +96,6 @@ fn a_command_that_ends_has_its_rest_printed_and_its_status_kept() {
     );
 }
 
-/// Thousands of short processes: every line is complete, no time is lost, and the processes have
-/// names.
 #[test]
 fn a_storm_of_forks_is_shown() {
     needs!(PerfEvents);
@@ -122,8 +117,6 @@ fn a_storm_of_forks_is_shown() {
     }
 }
 
-/// JIT functions have names from the process's perf map, with three quarters of the time in one of
-/// them.
 #[test]
 fn code_made_at_run_time_has_names() {
     needs!(PerfEvents);

@@ -25,8 +25,7 @@ fn begin_in(terminal: &Tmux<'_>, options: &str) {
     terminal.wait("burn_ten");
 }
 
-/// `W` writes exactly the paused screen's samples. Since-start shows the same, because no sample
-/// has left the window.
+/// No sample has left the window.
 #[test]
 fn a_paused_screen_is_what_is_written() {
     needs!(File("/usr/bin/tmux"), PerfEvents);
@@ -34,7 +33,7 @@ fn a_paused_screen_is_what_is_written() {
     let terminal = begin(&here, "-d 0.5 --window 1000");
     terminal.keys(" ");
     terminal.wait("[paused]");
-    // Shows both time spans, so that samples that arrived with the key are settled.
+    // Samples that arrived with the key are settled.
     terminal.keys("w");
     terminal.wait("samples  everything, ");
     terminal.keys("w");
@@ -74,7 +73,7 @@ fn a_paused_screen_is_what_is_written() {
 fn a_written_window_is_read_by_perf() {
     needs!(File("/usr/bin/tmux"), PerfEvents, Perf);
     let here = Here::new();
-    // Old records have left the window, but the file still has their sideband information.
+    // The file has old sideband records.
     let terminal = begin(&here, "-d 0.2 --window 0.4 -o window.data");
     terminal.keys("w");
     wait_until("there is more than the window has", || {
@@ -100,7 +99,6 @@ fn a_written_window_is_read_by_perf() {
     terminal.wait_for_end();
 }
 
-/// Any exit restores the terminal settings, and the command ends.
 #[test]
 fn the_terminal_is_left_as_it_was() {
     needs!(File("/usr/bin/tmux"), PerfEvents);

@@ -1,5 +1,5 @@
-//! AArch64 stacks on any machine: samples of a program whose calls were traced by instruction, so
-//! that the true stacks are known (`fixtures/aarch64/make.sh`).
+//! AArch64 stacks on any machine: the program's calls were traced by instruction
+//! (`fixtures/aarch64/make.sh`).
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,9 @@ use crate::support::Here;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/aarch64");
 
-/// Address of qemu's signal return page, which has no file.
+/// qemu's signal return page.
 const NO_FILE: u64 = 1 << 32;
 
-/// Frames by time, innermost first.
 type Stacks = BTreeMap<u64, Vec<u64>>;
 
 fn number(text: &str) -> u64 {
@@ -57,7 +56,6 @@ fn aarch64_stacks_are_those_that_the_program_had() {
         assert_eq!(unwound.get(time), Some(stack), "at {time}: {stack:x?}");
     }
     assert_eq!(unwound.len(), truth.len());
-    // The capture must contain the interesting cases.
     let handled = |stack: &&Vec<u64>| stack.iter().any(|address| *address > NO_FILE);
     let handlers = truth.values().filter(handled).count();
     assert!(handlers > 50, "{handlers} stacks with a handler");

@@ -1,7 +1,7 @@
-//! Stack dumps in perf's files: compares perf's unwinder with rprof's, frame by frame.
+//! Stack dumps in perf's files: perf's unwinder and rprof's, frame by frame.
 //!
-//! Stacks must be equal, except for known classes of differences: name differences in
-//! `support/compare.rs`, and the [`End`]s here.
+//! Stacks must be equal, except for name differences in `support/compare.rs`, and the [`End`]s
+//! here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,24 +11,21 @@ use crate::support::{
     needs, perf_samples, rust,
 };
 
-/// Reason why one stack has frames that the other lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     /// At the last word of the dump and beyond, perf reads zeroes: an extra frame at address -1.
-    /// rprof stops, after a frame from that word if there is one.
+    /// rprof stops.
     PastTheCopy,
-    /// perf stops before the root, and rprof reaches it. perf's unwinder gives up in the vdso, in
-    /// most of a static program, and just after an exec.
+    /// perf stops before the root: in the vdso, in most of a static program, and just after an
+    /// exec.
     ShortOfRoot,
-    /// Both reach the root, but perf skips frames, mostly callers of `mmap`.
+    /// perf skips frames, mostly callers of `mmap`.
     Skipped,
 }
 
 #[derive(Default)]
 struct Unwound {
-    /// Stacks with different ends.
     ends: BTreeMap<End, usize>,
-    /// perf's frames that both have.
     frames: usize,
     names: Comparison,
 }
@@ -37,15 +34,14 @@ impl Unwound {
     fn of(theirs: Vec<PerfSample>, ours: Vec<PerfSample>) -> Unwound {
         let mut unwound = Unwound::default();
         let pairs = theirs.into_iter().zip(ours);
-        // A sample during an exec has registers of one program and the stack of another. perf
-        // sometimes unwinds them. Neither result is right.
+        // A sample during an exec has registers of one program and the stack of another. Neither
+        // result is right.
         let pairs = pairs.filter(|(_, ours)| !is_exec(ours));
         let (theirs, ours): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| unwound.align(a, b)).unzip();
         unwound.names = Comparison::of(&theirs, &ours);
         unwound
     }
 
-    /// Returns both stacks with the same end, if the difference is known.
     fn align(&mut self, mut theirs: PerfSample, mut ours: PerfSample) -> (PerfSample, PerfSample) {
         let past = |frame: &PerfFrame| frame.address == "ffffffffffffffff";
         let is_past = theirs.frames.last().is_some_and(past);
@@ -105,13 +101,12 @@ impl Unwound {
     }
 }
 
-/// Returns true if the outermost function is a root.
 fn reaches_root(sample: &PerfSample) -> bool {
     let roots = ["_start", "clone3", "__clone", "clone", "thread_start"];
     (sample.frames.last()).is_some_and(|frame| roots.contains(&&*frame.name))
 }
 
-/// Returns our frames that perf also has, if all of perf's are there in order.
+/// Returns our frames, if all of perf's are there in order.
 fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     let mut rest = ours.iter();
     let found = theirs.iter().map_while(|theirs| {
@@ -120,7 +115,7 @@ fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     found.cloned().collect()
 }
 
-/// perf shows return address - 1 for callers, and the offset likewise.
+/// perf shows return address - 1 for callers.
 fn as_return_address(theirs: &PerfFrame, ours: &PerfFrame) -> PerfFrame {
     let next = |hex: &str| u64::from_str_radix(hex, 16).ok()?.checked_add(1);
     if next(&theirs.address) != u64::from_str_radix(&ours.address, 16).ok() {
@@ -134,7 +129,6 @@ fn as_return_address(theirs: &PerfFrame, ours: &PerfFrame) -> PerfFrame {
     }
 }
 
-/// Records with perf's stack dumps, and unwinds them with both.
 fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
     here.perf_record("-e cpu-clock --call-graph dwarf", program, args);
     let theirs = perf_samples(&here.perf(PERF_SCRIPT).ok());
@@ -149,8 +143,7 @@ fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
 fn assert_same(program: &Path, args: &str) {
     let unwound = compare(program, args, &Here::new());
     let others = unwound.unexplained();
-    // Allows a few per thousand, plus a few samples at the start or end of a program, where perf's
-    // unwinder is wrong. Some of these programs have few frames.
+    // perf's unwinder is wrong for a few samples at the start or end of a program.
     assert!(
         others.len() <= unwound.frames / 200 + 10,
         "{} of {} frames in {}: {:#?}",
@@ -212,7 +205,6 @@ fn dumps_of_rust_unwind_as_in_perf() {
     assert_same(&rust("names.rs", &["-Cforce-frame-pointers=no"]), "0.1");
 }
 
-/// Tens of thousands of frames in unprepared code.
 #[test]
 fn dumps_of_a_compiler_unwind_as_in_perf() {
     needs!(PerfEvents, Perf, Gcc);

@@ -5,7 +5,6 @@ use crate::support::{Folded, Here, Language, c_with, check, folded, generated, m
 
 const PARTS: [&str; 3] = ["outer_", "middle_", "leaf_"];
 
-/// Counts the stacks of one shape of `fixtures/assembly.c`.
 fn shape(stacks: &Folded, shape: &str) -> Counts {
     count(
         stacks,
@@ -15,7 +14,7 @@ fn shape(stacks: &Folded, shape: &str) -> Counts {
     )
 }
 
-/// A frame pointer that leads up the stack is no evidence: the register is that of the caller, which would be skipped.
+/// The frame pointer is the caller's, which would be skipped.
 #[test]
 fn callers_of_assembly_are_not_skipped() {
     needs!(PerfEvents, X86_64);
@@ -41,7 +40,6 @@ fn callers_of_assembly_are_not_skipped() {
                     .mostly_right()
                     .map_err(|error| format!("{name}: {error}"))?;
             }
-            // Nothing shows the way out.
             let counts = shape(&stacks, "unknown");
             println!("{flags:?}, unknown: {counts:?}");
             assert_eq!(counts.wrong, 0, "{flags:?} unknown");
@@ -81,7 +79,7 @@ __attribute__((noreturn, used)) void begin(void) {
 }
 ";
 
-/// Zig's `_start`: its return address is behind its last instruction.
+/// Its return address is behind its last instruction.
 #[test]
 fn a_start_that_ends_with_a_call_is_the_root() {
     needs!(PerfEvents);

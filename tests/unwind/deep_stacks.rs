@@ -1,9 +1,7 @@
-//! Stacks deeper than their dumps. While recording, the process's memory may complete them. On
-//! reading they stay truncated.
+//! Stacks deeper than their dumps. While recording, the process's memory may complete them.
 
 use crate::support::{Here, c, c_with, check, folded, measured, needs};
 
-/// Numbers of complete stacks with the right path, with a wrong path, and of truncated stacks.
 #[derive(Debug, Default)]
 struct Counts {
     right: u64,
@@ -12,15 +10,13 @@ struct Counts {
 }
 
 impl Counts {
-    /// Asserts that stacks are joined to their own callers. On a busy machine, a caller between two
-    /// observations may be missed. That allows one stack in fifty; guessing would be wrong in at
-    /// least ten.
+    /// On a busy machine, a caller between two observations may be missed: one stack in fifty.
+    /// Guessing would be wrong in at least ten.
     fn assert_right(&self) {
         assert!(self.wrong * 50 <= self.right + self.short, "{self:?}");
     }
 }
 
-/// Records a program with two paths to its leaves, unwinding during the recording.
 fn record(options: &str, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("ways.c", &["-O2", "-fomit-frame-pointer"]);
@@ -30,7 +26,7 @@ fn record(options: &str, args: &str) -> Counts {
     counts
 }
 
-/// Counts the stacks of `fixtures/ways.c`, by whether the path matches the leaf.
+/// By whether the path matches the leaf.
 fn count_ways(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
@@ -55,8 +51,8 @@ fn are_complete_where_they_stay() {
     measured(|| {
         let counts = record("-F 999", "1 0 0");
         counts.assert_right();
-        // Truncated are the first and the last stack, and on a busy machine those around a gap in
-        // the observations.
+        // The first and last stack are truncated, and on a busy machine those around a gap in the
+        // observations.
         check(counts.right > counts.short * 20, || format!("{counts:?}"))
     });
 }
@@ -85,7 +81,7 @@ fn are_cut_where_the_way_cannot_be_known() {
     }
 }
 
-/// Records random walks in a call tree. The leaf names encode the path.
+/// The leaf names encode the path.
 fn walk(hertz: u32, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("paths.c", &["-O2", "-fomit-frame-pointer"]);
@@ -96,7 +92,6 @@ fn walk(hertz: u32, args: &str) -> Counts {
     counts
 }
 
-/// Counts the stacks of `fixtures/paths.c`, by whether the path matches the leaf.
 fn count_paths(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
@@ -119,7 +114,7 @@ fn count_paths(here: &Here) -> Counts {
 fn are_joined_to_no_stack_but_their_own() {
     needs!(PerfEvents);
     for (hertz, seconds) in [(999, 0.8), (9_999, 0.2)] {
-        // Slightly deeper than a dump, so that some reach the root, and much deeper.
+        // Some reach the root.
         for path in [
             "11 100 1000",
             "20 100 1000",
@@ -136,17 +131,15 @@ fn are_joined_to_no_stack_but_their_own() {
     assert_eq!((counts.wrong, counts.short), (0, 0));
 }
 
-/// perf's stack dumps, unwound on reading: a stack ends with its dump, and counts as truncated.
 #[test]
 fn stacks_unwound_on_reading_are_joined_to_no_others() {
     needs!(Perf, PerfEvents);
     let flags = ["-O2", "-fomit-frame-pointer"];
-    // (dump size, program, arguments, whether dumps may reach the root)
+    // Dump size, program, arguments, whether dumps may reach the root.
     for (copy, program, args, may_reach) in [
         (65_528, "ways.c", "0.2 0 0", false),
         (65_528, "ways.c", "0.2 300 3000", false),
-        // Some dumps just reach the root. rprof once joined others to them, a third of these
-        // wrongly.
+        // rprof once joined others to those that just reach the root, a third of them wrongly.
         (32_768, "paths.c", "0.2 11 100 1000", true),
         (8_192, "paths.c", "0.2 20 100 1000", false),
         (65_528, "paths.c", "0.2 20 100 1000", true),

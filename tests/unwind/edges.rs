@@ -1,11 +1,11 @@
 //! Stacks of unprepared programs against disassembly: each caller must be able to call its callee.
-//! `benches/edges` does the same with some ninety programs.
+//! `benches/edges` has some ninety programs.
 
 use rprof_edges::{Callers, FIELDS, Report};
 
 use crate::support::{Here, c_with, large_source, needs};
 
-/// Programs that need no preparation, each for about a second.
+/// Each runs for about a second.
 const PROGRAMS: [(&str, &str); 5] = [
     ("gcc", "gcc -O2 -c large.c -o large.o"),
     (

@@ -17,17 +17,15 @@ fn go(here: &Here, name: &str, flags: &str) -> PathBuf {
     here.path("program")
 }
 
-/// Samples in one function, by whether its callers are right.
 #[derive(Debug, Default)]
 struct Counts {
     right: u64,
     wrong: u64,
-    /// Samples of truncated stacks.
     short: u64,
 }
 
 impl Counts {
-    /// Checks that nearly all are complete. On a busy machine, code may not be read in time.
+    /// On a busy machine, code may not be read in time.
     fn check(&self, at_least: u64) -> Result<(), String> {
         check(self.wrong == 0 && self.right > at_least, || {
             format!("{self:?}")
@@ -36,14 +34,12 @@ impl Counts {
     }
 }
 
-/// Counts samples with the last function of `path`. The other functions are its expected callers,
-/// up to the root of a goroutine.
+/// The last function of `path` has the other ones as callers, up to the root of a goroutine.
 fn count(here: &Here, path: &[&str]) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = (stack.split(';').skip(1))
             .map(|name| name.strip_suffix(".abi0").unwrap_or(name))
-            // cgo's wrappers of a call on the C side.
             .filter(|name| !name.starts_with("_cgo_"))
             .collect();
         let Some(at) = frames.iter().position(|name| Some(name) == path.last()) else {

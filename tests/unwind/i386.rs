@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use super::true_stacks::{check_tree, i386};
 use crate::support::{Folded, Here, c_with, check, folded, measured, needs, truth_seconds};
 
-/// Call frame information and frame pointers, in all combinations that compilers give.
 const FLAGS: [&[&str]; 6] = [
     &["-m32", "-O0"],
     &["-m32", "-O2"],
     &["-m32", "-O2", "-fomit-frame-pointer"],
     &["-m32", "-O2", "-fomit-frame-pointer", "-static"],
-    // Frame pointers only.
     &["-m32", "-O2", "-fno-asynchronous-unwind-tables"],
     &["-m32", "-O0", "-fno-asynchronous-unwind-tables", "-static"],
 ];
@@ -26,8 +24,8 @@ fn record(here: &Here, options: &str, program: &std::path::Path, args: &str) -> 
     folded(&here.rprof("collapse --weight samples").ok())
 }
 
-/// Counts the samples with a function: those with these callers from `main` or a thread's start on, in
-/// order and without others between, and all.
+/// Counts samples with these callers from `main` or a thread's start on, without others between,
+/// and all.
 fn count(stacks: &Folded, path: &[&str]) -> (u64, u64) {
     let leaf = path.last().expect("a path has a leaf");
     let (mut right, mut all) = (0, 0);
@@ -46,7 +44,7 @@ fn count(stacks: &Folded, path: &[&str]) -> (u64, u64) {
     (right, all)
 }
 
-/// Asserts that at least 95% of the samples in the last function have this path.
+/// At least 95% of the samples in the last function have this path.
 fn assert_path(stacks: &Folded, path: &[&str], what: &str) -> Result<(), String> {
     let (right, all) = count(stacks, path);
     println!("{what}: {right} of {all} have {path:?}");
@@ -93,7 +91,6 @@ fn threads_of_a_32_bit_program_are_complete() {
                 ["start_thread", "left", "work_left"],
                 ["start_thread", "right", "work_right"],
             ] {
-                // The start of threads is hidden in a stripped C library.
                 let stacks: Folded = (stacks.iter())
                     .map(|(stack, samples)| (named(stack), *samples))
                     .collect();
@@ -104,7 +101,7 @@ fn threads_of_a_32_bit_program_are_complete() {
     }
 }
 
-/// Gives the caller of a thread's function its name, which stripped C libraries lack.
+/// Stripped C libraries lack the name.
 fn named(stack: &str) -> String {
     let frames: Vec<&str> = stack.split(';').collect();
     let own = ["left", "right"];
@@ -118,7 +115,7 @@ fn named(stack: &str) -> String {
     named.collect::<Vec<_>>().join(";")
 }
 
-/// The handler's caller is the kernel's signal frame, which lies on another stack or on the same.
+/// The kernel's signal frame lies on another stack or on the same.
 #[test]
 fn signal_handlers_of_a_32_bit_program_lead_to_the_interrupted_function() {
     needs!(PerfEvents, I386);
@@ -153,7 +150,6 @@ fn signal_handlers_of_a_32_bit_program_lead_to_the_interrupted_function() {
     }
 }
 
-/// Both ways agree where frame pointers lead to all callers.
 #[test]
 fn frame_pointers_of_a_32_bit_program_are_followed_by_the_kernel_too() {
     needs!(PerfEvents, I386);
@@ -165,7 +161,6 @@ fn frame_pointers_of_a_32_bit_program_are_followed_by_the_kernel_too() {
     });
 }
 
-/// perf's copies of stacks, unwound on reading.
 #[test]
 fn copies_of_stacks_of_a_32_bit_program_are_unwound_on_reading() {
     needs!(PerfEvents, I386, Perf);

@@ -1,8 +1,8 @@
-//! Counts stacks of programs whose functions are named after their path.
+//! Counts stacks of functions that are named after their path.
 
 use crate::support::{Folded, check};
 
-/// Complete stacks with the right callers, with wrong ones, and those cut short.
+/// Complete stacks with the right callers, with wrong ones, and truncated ones.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) right: u64,
@@ -11,14 +11,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Most are complete: at a new place, some come before anybody could look.
+    /// At a new place, some come before anybody could look.
     pub(super) fn mostly_right(&self) -> Result<(), String> {
         check(self.right > self.short * 10, || format!("{self:?}"))
     }
 }
 
-/// Counts stacks of `collapse --weight samples` with a function `LEAF_PATH`. `expected` returns the
-/// names of all functions below `main` for a path, `is_own` tells these from others.
+/// Counts stacks with a function `LEAF_PATH`. `expected` returns all functions below `main` for a
+/// path.
 pub(super) fn count(
     stacks: &Folded,
     leaf: &str,

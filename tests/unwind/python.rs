@@ -8,14 +8,13 @@ use rustix::process::Signal;
 
 use crate::support::{Here, check, measured, needs, truth_seconds};
 
-/// Minimum share of stacks with all their functions, on a machine that has time to read memory
-/// shortly after each sample. `RPROF_TRUTH_SECONDS` demands it.
+/// Minimum share of stacks with all their functions, on a machine with time to read memory.
+/// `RPROF_TRUTH_SECONDS` demands it.
 const COMPLETE: f64 = 0.9;
 
-/// The same on a busy machine.
 const COMPLETE_WHEN_BUSY: f64 = 0.5;
 
-/// The same for functions with two callers at one place.
+/// For functions with two callers at one place.
 const COMPLETE_WITH_SWAPS: f64 = 0.3;
 
 const GAP: &str = "[Python callers unproven]";
@@ -25,8 +24,7 @@ fn fixture(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Returns the legal pairs that the program prints, as `caller>function`, and the functions with
-/// callers that they never have, as `function!caller`.
+/// Returns the program's pairs: `caller>function`, and impossible ones as `function!caller`.
 fn legal_pairs(fixture: &Path) -> BTreeSet<String> {
     let mut command = Command::new("/usr/bin/python3");
     let output = command.arg(fixture).arg("0").output();
@@ -35,8 +33,8 @@ fn legal_pairs(fixture: &Path) -> BTreeSet<String> {
     pairs.map(str::to_owned).collect()
 }
 
-/// Python functions of each sample in the output of `rprof script`, from the root to the leaf. `None`
-/// is a gap. Leaves out samples with functions of other files.
+/// Returns functions from the root to the leaf. `None` is a gap. Leaves out samples with other
+/// files.
 fn stacks<'a>(script: &'a str, fixture: &str) -> Vec<Vec<Option<&'a str>>> {
     let stacks = script.split("\n\n").filter_map(|sample| {
         let frames = sample
@@ -58,8 +56,8 @@ fn stacks<'a>(script: &'a str, fixture: &str) -> Vec<Vec<Option<&'a str>>> {
     stacks.collect()
 }
 
-/// Counts the samples with Python functions, and those with all functions. Fails on a caller that
-/// cannot be.
+/// Counts samples with Python functions, and those with all functions. Fails on an impossible
+/// caller.
 fn judge(stacks: &[Vec<Option<&str>>], legal: &BTreeSet<String>) -> (u64, u64) {
     let (mut all, mut complete) = (0, 0);
     let never = legal.iter().filter_map(|pair| pair.split_once('!'));
@@ -83,7 +81,6 @@ fn judge(stacks: &[Vec<Option<&str>>], legal: &BTreeSet<String>) -> (u64, u64) {
     (all, complete)
 }
 
-/// Records a program, and demands this share of complete stacks.
 fn check_program(name: &str, least: f64) {
     let fixture = fixture(name);
     let legal = legal_pairs(&fixture);
@@ -119,7 +116,7 @@ fn functions_of_python_whose_callers_swap_have_no_caller_of_another_call() {
     check_program("swaps.py", COMPLETE_WITH_SWAPS);
 }
 
-/// Threads that sleep during the whole recording, each below a function of its own.
+/// Each sleeps below a function of its own.
 const SLEEPING: &str = r#"
 import glob, queue, threading, time
 lines = queue.Queue()
@@ -176,8 +173,7 @@ fn waits_of_threads_that_sleep_all_the_time_have_their_python_callers() {
     });
 }
 
-/// Returns the last part of the name of each Python function and gap in a sample of `rprof script`,
-/// from the root to the leaf.
+/// Returns the last parts of names and gaps, from the root to the leaf.
 fn python_functions(sample: &str) -> Vec<&str> {
     let frames = sample
         .lines()
@@ -189,7 +185,7 @@ fn python_functions(sample: &str) -> Vec<&str> {
     frames.collect()
 }
 
-/// Two greenlets that switch after each call. Each begins on the native stack of the other one.
+/// Each begins on the native stack of the other one.
 const GREENLETS: &str = r#"
 import sys, time
 from greenlet import greenlet

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use crate::support::{Folded, Here, Report, check, folded, measured, needs, truth_seconds};
 
-/// Minimum share of complete stacks among samples in leaves.
+/// Complete stacks among samples in leaves.
 const COMPLETE: f64 = 0.95;
 
-/// Minimum share of complete stacks among all samples. On a busy machine code is not read in time,
-/// and stacks that depend on it stay truncated.
+/// Complete stacks among all samples. On a busy machine code is not read in time.
 const COMPLETE_IN_ALL: f64 = 0.9;
 
-/// Sampling frequency. Long runs use a higher one, to find more errors.
+/// Long runs use a higher frequency, to find more errors.
 fn hertz() -> &'static str {
     truth_seconds().map_or("999", |_| "9999")
 }
@@ -25,8 +24,7 @@ fn fixture(name: &str) -> PathBuf {
     .join(name)
 }
 
-/// Returns the frames of the stacks with a leaf, from the root to the leaf, without the thread
-/// name, and their samples.
+/// Returns frames from the root to the leaf, without the thread name.
 fn stacks_of<'s>(stacks: &'s Folded, leaf: &str) -> Vec<(Vec<&'s str>, u64)> {
     (stacks.iter())
         .filter_map(|(stack, samples)| {
@@ -37,8 +35,7 @@ fn stacks_of<'s>(stacks: &'s Folded, leaf: &str) -> Vec<(Vec<&'s str>, u64)> {
         .collect()
 }
 
-/// Asserts that no stack of a leaf has a wrong path. Returns its samples, and those with the whole
-/// path.
+/// No stack of a leaf has a wrong path. Returns its samples, and those with the whole path.
 fn assert_path(stacks: &Folded, leaf: &str, callers: &[&str]) -> (u64, u64) {
     let (mut all, mut whole) = (0, 0);
     for (frames, samples) in stacks_of(stacks, leaf) {
@@ -57,7 +54,6 @@ fn assert_path(stacks: &Folded, leaf: &str, callers: &[&str]) -> (u64, u64) {
     (all, whole)
 }
 
-/// Checks that nearly all samples of the leaves have their whole path.
 fn check_whole(what: &str, leaves: &[(u64, u64)]) -> Result<(), String> {
     let (all, whole) = (leaves.iter()).fold((0, 0), |sum, leaf| (sum.0 + leaf.0, sum.1 + leaf.1));
     println!("{what}: {all} samples in leaves, {whole} with their whole path, 0 wrong");
@@ -132,8 +128,7 @@ fn stacks_of_lisp_are_true() {
         };
         let left = assert_path(&stacks, "leaf-left", &path("left", 6));
         let right = assert_path(&stacks, "leaf-right", &path("right", 3));
-        // Local calls: the containing function appears seven or five times, without names for the
-        // local ones.
+        // The containing function appears seven or five times, without names for the local ones.
         let half = assert_path(&stacks, "leaf-half", &path("halves", 8));
         let third = assert_path(&stacks, "leaf-third", &path("thirds", 6));
         check_whole("Lisp", &[left, right])?;
@@ -142,7 +137,7 @@ fn stacks_of_lisp_are_true() {
     });
 }
 
-/// Only C frames. Lua frames are not on the stack.
+/// Lua frames are not on the stack.
 #[test]
 fn stacks_of_traces_are_true() {
     needs!(PerfEvents, X86_64, File("/usr/bin/luajit"));

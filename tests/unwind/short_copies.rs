@@ -1,5 +1,5 @@
 //! Stack dumps that end early although the stack is not deep: at an untouched page, or at the end
-//! of an alternate signal stack. The process's memory provides the rest, and is never wrong.
+//! of an alternate signal stack. The process's memory provides the rest.
 
 use super::paths::{Counts, count};
 use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
@@ -30,7 +30,7 @@ fn frames_that_are_used_at_their_beginning_only_are_crossed() {
     needs!(PerfEvents);
     for flags in BUILDS {
         let program = c_with("holes.c", flags);
-        // One path with three frames of 16 KiB, and one with 200 KiB, which exceeds every dump.
+        // Three frames of 16 KiB, and one with 200 KiB, which exceeds every dump.
         for path in [3, 6] {
             measured(|| {
                 let counts = holes(&program, "-F 999", &format!("1 0 0 {path}"));
@@ -59,8 +59,7 @@ fn callers_that_change_are_not_mixed_up() {
     }
 }
 
-/// A short path, and a long one that leaves its return addresses in memory, below an array of 200
-/// KiB. After a sample of the short path, memory has return addresses of both.
+/// The long path leaves its return addresses in memory, below an array of 200 KiB.
 #[test]
 fn what_a_long_path_leaves_in_place_is_not_believed() {
     needs!(PerfEvents);
@@ -97,7 +96,7 @@ fn clang_makes_no_difference() {
     assert_eq!(holes(&program, "-F 999", "1 50 300").wrong, 0);
 }
 
-/// Records `fixtures/altstack.c`: the handler calls a function named after the interrupted one.
+/// The handler calls a function named after the interrupted one.
 fn handlers(flags: &[&str], place: &str) -> Counts {
     let here = Here::new();
     let program = c_with("altstack.c", flags);
@@ -132,7 +131,6 @@ fn what_a_handler_interrupted_is_below_it() {
     }
 }
 
-/// The trampoline frame has a name, although a stripped library has no symbol for it.
 #[test]
 fn a_trampoline_has_its_name() {
     needs!(PerfEvents);

@@ -1,15 +1,13 @@
-//! Programs with known true stacks, compiled without frame pointers: every complete stack must be
-//! right.
+//! Programs with known stacks, without frame pointers: every complete stack must be right.
 //!
-//! `RPROF_TRUTH_SECONDS=60 cargo test truth -- --nocapture` runs each for longer, at the maximum
-//! frequency that the system allows, and prints the counts.
+//! `RPROF_TRUTH_SECONDS=60 cargo test truth -- --nocapture` runs longer, at the maximum frequency,
+//! and prints the counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::{CallTree, Here, Language, folded, generated, needs, truth_seconds};
 
-/// Compiler, flags, and stack depth of a program.
 pub(super) struct Variant {
     name: &'static str,
     language: Language,
@@ -44,7 +42,6 @@ const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) 
     }
 }
 
-/// Programs of every run.
 const FEW: [Variant; 4] = [
     c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
     c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
@@ -56,7 +53,6 @@ const FEW: [Variant; 4] = [
     ),
 ];
 
-/// Additional programs of a long run.
 const MORE: [Variant; 15] = [
     c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
     c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),
@@ -126,13 +122,12 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// 32-bit programs: the first three of every run, all of a long run.
+/// The first three run always.
 pub(super) const fn i386() -> [Variant; 6] {
     const OMITTED: &str = "-fomit-frame-pointer";
     [
         c("i386 -O2", 40, &["-m32", "-O2", OMITTED]),
         c("i386 -O3, deep", 400, &["-m32", "-O3", OMITTED]),
-        // No call frame information in the program itself.
         c(
             "i386 -O2, frame pointers",
             60,
@@ -158,14 +153,13 @@ struct Counts {
     samples: u64,
     right: u64,
     wrong: BTreeMap<String, u64>,
-    /// Samples outside of the tree, by their location.
     outside: BTreeMap<&'static str, u64>,
     truncated: u64,
     landing: u64,
 }
 
-/// Returns true if an exception is on its way to its handler. By then libgcc has overwritten its
-/// own return address (`__builtin_eh_return`), which no unwinding information describes.
+/// An exception is on its way to its handler. libgcc has overwritten its return address
+/// (`__builtin_eh_return`), which no unwinding information describes.
 fn is_landing(frames: &[&str]) -> bool {
     let mut pairs = frames.windows(2);
     pairs.any(|pair| pair[0].starts_with("n_") && pair[1].starts_with("_Unwind_"))
@@ -173,7 +167,7 @@ fn is_landing(frames: &[&str]) -> bool {
 
 fn elsewhere(frames: &[&str]) -> &'static str {
     match frames.first() {
-        // An unnamed frame may be in the tree, so the sample proves nothing.
+        // An unnamed frame may be in the tree.
         _ if frames.contains(&"[unknown]") => UNNAMED,
         _ if frames
             .iter()
@@ -182,12 +176,12 @@ fn elsewhere(frames: &[&str]) -> &'static str {
             LOOP
         }
         Some(&"_start" | &"_dl_start") => "startup",
-        // In exec and exit a program has no stack. Signals and page faults may be pending.
+        // In exec and exit a program has no stack.
         _ => "kernel",
     }
 }
 
-/// In the loop that chooses a function, or in its clock.
+/// The loop that chooses a function, or its clock.
 const LOOP: &str = "loop";
 
 const UNNAMED: &str = "unnamed";
@@ -246,7 +240,7 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
     );
     assert!(counts.right > 0, "{}: {counts:?}", variant.name);
     let outside = |place| counts.outside.get(place).copied().unwrap_or(0);
-    // Most of the program's work is in the tree. At high frequencies the kernel has more work.
+    // At high frequencies the kernel has more work.
     assert!(
         counts.right + counts.truncated > outside(LOOP),
         "{}: {counts:?}",
@@ -266,7 +260,7 @@ fn effort() -> (&'static str, String) {
     }
 }
 
-/// Functions of a program. A compiler takes half a minute for a large one.
+/// A compiler takes half a minute for a large program.
 fn functions() -> usize {
     match truth_seconds() {
         Some(_) => 1500,
@@ -274,7 +268,6 @@ fn functions() -> usize {
     }
 }
 
-/// Asserts that every complete stack of a program is the true one.
 pub(super) fn check_tree(variant: &Variant) {
     let (options, seconds) = effort();
     check(variant, options, &seconds);

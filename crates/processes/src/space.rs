@@ -167,7 +167,6 @@ impl Space {
         self.versions.shrink_to_fit();
     }
 
-
     pub(crate) fn versions(&self) -> usize {
         self.versions.len()
     }

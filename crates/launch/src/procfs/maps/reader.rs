@@ -149,6 +149,7 @@ impl MapsReader {
         self.counts.build_id_misses += 1;
         let answer = query::next(file, mapping.start, &mut self.name, true);
         let answer = answer.ok().flatten().filter(|answer| {
+            // The process may have changed the mapping meanwhile.
             (answer.start, answer.inode) == (mapping.start, mapping.inode)
         });
         let build_id = answer.and_then(|answer| answer.build_id);
