@@ -2,7 +2,7 @@
 
 use crate::support::{Here, c_with, needs};
 
-/// Only files that look like source, or lie in a given source folder, are shown.
+/// Files are shown only if they look like source, or lie in a given source folder.
 #[test]
 fn a_program_that_names_a_secret_as_its_source_does_not_get_it_shown() {
     needs!(PerfEvents, Tool("as"), X86_64);

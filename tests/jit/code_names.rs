@@ -360,7 +360,7 @@ def outer_work():
 outer_work()
 ";
 
-/// Without unwinding information, trampolines have neither frame pointers nor code to analyse.
+/// Trampolines without unwinding information have neither frame pointers nor code to analyse.
 #[test]
 fn python_functions_are_named_by_perf_map_and_jitdump() {
     needs!(PerfEvents);
@@ -413,7 +413,7 @@ public class Hot {
 }
 ";
 
-/// From version 17 on.
+/// JVMs write a map from version 17 on.
 #[test]
 fn java_methods_are_named_by_perf_map() {
     needs!(PerfEvents, Java);

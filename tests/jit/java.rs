@@ -107,7 +107,7 @@ fn by_jitdump(agent: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// In clock ticks of user mode.
+/// Returns the process's clock ticks in user mode.
 pub(super) fn ticks(pid: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();

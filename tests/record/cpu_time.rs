@@ -95,7 +95,7 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
 }
 
-/// Such work appears only in the kernel's accounting.
+/// Work at a process's end appears only in the kernel's accounting.
 #[test]
 fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
     needs!(PerfEvents, Kernel);

@@ -7,7 +7,7 @@ use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
 use crate::support::{Here, Run, c, needs};
 
-/// As printed by `-vv`.
+/// Fields of an attr, as printed by `-vv`.
 type Fields = BTreeMap<String, u64>;
 
 const TEXTS: &[&str] = &[

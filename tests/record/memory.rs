@@ -57,7 +57,7 @@ fn all(stacks: &Folded) -> u64 {
     stacks.values().sum()
 }
 
-/// Within 3 %, and what else a function needs.
+/// Allows 3 %, and what else a function needs.
 fn assert_near(what: &str, found: u64, mib: u64) {
     let least = mib * MIB;
     let most = least + mib * MIB / 33 + (64 << 10);
@@ -67,7 +67,7 @@ fn assert_near(what: &str, found: u64, mib: u64) {
     );
 }
 
-/// Within 1 %.
+/// Allows 1 %.
 fn assert_equal(found: u64, kernel: u64) {
     assert!(
         found.abs_diff(kernel) * 100 <= kernel,

@@ -72,7 +72,7 @@ const EVENTS: [&str; 6] = [
     "-e sched:sched_switch",
 ];
 
-/// All users can search and execute it.
+/// Folder of programs that all users can search and execute.
 struct Programs {
     folder: tempfile::TempDir,
 }

@@ -8,7 +8,7 @@ use crate::support::{
     Here, Need, Report, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// Oldest first. None is named perf.data any more.
+/// Returns the files, oldest first. None is named perf.data any more.
 fn files(here: &Here) -> Vec<String> {
     let entries = std::fs::read_dir(here.path(".")).expect("the folder");
     let names = entries.map(|e| e.expect("an entry").file_name().into_string().unwrap());

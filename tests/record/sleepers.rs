@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{Folded, Here, Running, c_with, folded, needs, wait_until};
 
-/// By function of the thread.
+/// Wait reasons by function of the thread.
 const REASONS: [(&str, &str); 13] = [
     ("take_one_then_other", "[futex]"),
     ("take_other_then_one", "[futex]"),
@@ -62,7 +62,7 @@ fn leaves(stacks: &Folded, function: &str) -> BTreeMap<String, u64> {
     leaves
 }
 
-/// Each wait has its reason for most of the recording.
+/// Checks that each wait has its reason for most of the recording.
 fn assert_reasons(stacks: &Folded) {
     for (function, reason) in REASONS {
         let leaves = leaves(stacks, function);

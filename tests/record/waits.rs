@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Folded, Here, Report, Run, c, check, folded, measured, needs, skip};
 
-/// By function of the thread.
+/// Wait reasons by function of the thread.
 const REASONS: [(&str, &str); 9] = [
     ("wait_in_nanosleep", "[sleep]"),
     ("wait_in_futex", "[futex]"),

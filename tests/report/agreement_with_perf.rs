@@ -157,7 +157,7 @@ fn samples_without_stacks_are_those_of_perf() {
     assert_agreement(&here, "without stacks");
 }
 
-/// Most of gcc has no frame pointers, so its "callers" are random register values.
+/// Gcc mostly has no frame pointers, so its "callers" are random register values.
 #[test]
 fn a_compiler_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Gcc);
@@ -173,7 +173,7 @@ fn a_compiler_has_the_samples_of_perf() {
     }
 }
 
-/// Like [`assert_agreement`], but 2 % of the weight may differ.
+/// Acts like [`assert_agreement`], but 2 % of the weight may differ.
 fn assert_near_agreement(here: &Here, what: &str) {
     let script = here.perf(PERF_SCRIPT).ok();
     script.complains_of_losses_only();

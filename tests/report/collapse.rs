@@ -73,7 +73,7 @@ fn collapse_reads_from_a_pipe() {
     assert_eq!(piped.out(), here.rprof("collapse").ok().out());
 }
 
-/// As printed by c++filt.
+/// Names as printed by c++filt.
 const NESTED: [&str; 6] = [
     "Server::handle(double)::{lambda(double)#1}::operator()",
     "Server::handle(double)::{lambda(double)#2}::operator()",

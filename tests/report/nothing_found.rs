@@ -2,7 +2,7 @@
 
 use crate::support::{Here, c, needs};
 
-/// With an output option if they write files.
+/// Commands, with an output option if they write files.
 const COMMANDS: [&str; 13] = [
     "report",
     "report -g",

@@ -34,7 +34,7 @@ fn sums(report: &Report, function: &str) -> (u64, u64) {
 
 type Figure = (&'static str, u64, u64);
 
-/// Printed by `go tool pprof -top -nodefraction=0`: flat and cumulative.
+/// Figures of `go tool pprof -top -nodefraction=0`: flat and cumulative.
 const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
     (
         "go_cpu.pb.gz",

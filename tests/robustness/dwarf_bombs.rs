@@ -62,7 +62,7 @@ fn abbreviation(code: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) 
     all.u16(0).0
 }
 
-/// Its abbreviations are at an offset.
+/// Encodes a unit with its abbreviations at an offset.
 fn unit(abbreviations: usize, entries: &[u8]) -> Vec<u8> {
     let start = Bytes::default().u32(entries.len() + 7).u16(4);
     start.u32(abbreviations).u8(8).all(entries).0

@@ -51,7 +51,7 @@ fn samples_by_both(here: &Here, file: &str) -> usize {
     samples
 }
 
-/// Its first line is already read.
+/// Starts a recording, and reads the first line.
 fn endless(here: &Here, options: &str) -> Running {
     let record = here.rprof("record -F 999 -e cpu-clock").words(options);
     let mut running = record.arg("--").arg(c("endless.c")).start();

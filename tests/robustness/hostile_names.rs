@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::support::{Here, Run, c_with, folded, needs, well_formed};
 
-/// With the placeholders in `hostile.c` that they replace.
+/// Names, with the placeholders in `hostile.c` that they replace.
 const NAMES: [(&[u8], &[u8]); 4] = [
     (
         b"placeholder_of_the_first_function_______________________________",

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Here, Report, c, check, check_share, measured, needs};
 
-/// In KiB, without ring buffers.
+/// Maximum KiB without ring buffers.
 const MAX_MEMORY: u64 = 128 << 10;
 
 fn status(pid: Pid, key: &str) -> u64 {

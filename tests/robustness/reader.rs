@@ -4,7 +4,7 @@ pub(super) struct Reader {
     pub(super) program: String,
     /// Independent of other load.
     pub(super) seconds: u64,
-    /// In KiB, with mapped files.
+    /// Maximum KiB of address space, with mapped files.
     pub(super) addresses: u64,
 }
 

@@ -5,7 +5,7 @@ use rprof_records::RecordType;
 use super::bomb::rewrite;
 use crate::support::{Here, c, needs};
 
-/// With a placeholder for the recording.
+/// Commands with a placeholder for the recording.
 const COMMANDS: [&str; 17] = [
     "report -i FILE",
     "report --format markdown -i FILE",
@@ -26,7 +26,8 @@ const COMMANDS: [&str; 17] = [
     "html -o x.html -i FILE",
 ];
 
-/// All commands report a text, on standard error or in the output for people, and JSON has it.
+/// Checks that all commands report a text, on standard error or in the output for people, and that
+/// JSON has it.
 fn is_told(here: &Here, file: &str, told: &str) {
     for command in COMMANDS {
         let run = here.rprof(&command.replace("FILE", file)).ok();
@@ -128,7 +129,7 @@ fn sections_of_unknown_kinds_are_told_by_every_command() {
     );
 }
 
-/// There is no function to annotate.
+/// Samples without fields have no function to annotate.
 #[test]
 fn samples_without_fields_are_told() {
     needs!(PerfEvents);

@@ -3,10 +3,10 @@
 use super::neighbour::{NOBODY, Neighbour, set_mode};
 use crate::support::{Here, c, inapplicable, needs};
 
-/// Only its permissions protect this secret in a perf map's format.
+/// Secret in a perf map's format, which only its permissions protect.
 const SECRET: &str = "1000 7ffffffff000 made_up_secret\n";
 
-/// All users can mount any file over the perf map in their namespaces.
+/// Users can mount any file over the perf map in their namespaces.
 const BIND: &str = "
     touch /tmp/perf-$$.map && mount --bind \"$1\" /tmp/perf-$$.map || exit 99
     exec \"$2\" spin 0.4

@@ -30,7 +30,7 @@ impl Neighbour {
         self.folder.path().join(name)
     }
 
-    /// Only root may read the file.
+    /// Creates a file that only root may read.
     pub(super) fn secret(&self, text: &str) -> PathBuf {
         let path = self.path("secret");
         std::fs::write(&path, text).expect("a file");

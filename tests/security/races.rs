@@ -3,7 +3,7 @@
 use super::neighbour::Neighbour;
 use crate::support::{Here, needs};
 
-/// In seconds.
+/// Seconds of the neighbour's attempts.
 const SHORT: &str = "1.5";
 
 fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {

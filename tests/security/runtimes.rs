@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::neighbour::{NOBODY, set_mode};
 use crate::support::{Here, Run, Running, c, needs};
 
-/// It has mapped a `libjvm.so`, beside a `jcmd` that leaves a trace when it runs.
+/// Process with a mapped `libjvm.so`, beside a `jcmd` that leaves a trace when it runs.
 struct Fake {
     here: Here,
     process: Running,

@@ -8,7 +8,7 @@ use crate::support::{Here, c, check_share, inapplicable, needs, wait_until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuse.py");
 
-/// Other threads may hang.
+/// Waits for the first thread. Others may hang.
 fn wait_for_first_thread(pid: i32) {
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -20,8 +20,8 @@ fn wait_for_first_thread(pid: i32) {
     );
 }
 
-/// Only the server can end a thread that waits for its response, and with it the recorder. If the
-/// server hung, both would remain.
+/// Threads wait for the server's response, which alone can end them, and with it the recorder. If
+/// the server hung, both would remain.
 #[test]
 #[ignore = "mounts a file system, in a namespace of its own, that never answers: see .ci/slow"]
 fn a_file_system_that_never_answers_costs_nobody_else_anything() {

@@ -23,7 +23,7 @@ pub(crate) enum Language {
 }
 
 impl CallTree {
-    /// Deterministic.
+    /// Generates the tree, always the same.
     pub(crate) fn new(functions: usize, depth: usize) -> CallTree {
         let mut random = Random::new(0x9e37_79b9);
         let (mut parents, mut depths) = (vec![0], vec![1]);
@@ -75,7 +75,7 @@ impl CallTree {
         numbers.map(|n| format!("{n},")).collect()
     }
 
-    /// From 1, among its caller's callees.
+    /// Returns the index among the caller's callees, from 1.
     fn place(&self, function: usize) -> usize {
         let siblings = &self.children[self.parents[function]];
         siblings

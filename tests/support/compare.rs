@@ -56,7 +56,7 @@ pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 
-/// From -4095.
+/// Returns true for addresses from -4095.
 fn is_garbage(frame: &PerfFrame) -> bool {
     u64::from_str_radix(&frame.address, 16).is_ok_and(|a| a >= -4095i64 as u64)
 }
@@ -107,7 +107,7 @@ impl Comparison {
         sample
     }
 
-    /// If the difference is explained, replaces perf's frame with ours.
+    /// Replaces perf's frame with ours if the difference is explained.
     fn frame(&mut self, theirs: &mut PerfFrame, ours: &PerfFrame, is_leaf: bool, is_exec: bool) {
         if theirs == ours {
             return;

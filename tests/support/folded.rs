@@ -6,7 +6,7 @@ use super::run::Run;
 
 pub(crate) type Folded = BTreeMap<String, u64>;
 
-/// Each line must be valid, and no stack may be duplicate.
+/// Parses stacks. Lines must be valid, and no stack may be duplicate.
 pub(crate) fn folded(run: &Run) -> Folded {
     let mut stacks = Folded::new();
     for line in run.out().lines() {

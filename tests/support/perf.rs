@@ -97,7 +97,7 @@ fn is_time(word: &&str) -> bool {
     })
 }
 
-/// Uses inferno's library behind `inferno-collapse-perf`.
+/// Folds with inferno's library behind `inferno-collapse-perf`.
 pub(crate) fn fold_samples(samples: &[PerfSample]) -> Folded {
     use fmt::Write;
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// On PATH or beside it. `perf` exists from 3.12 on, `perf_jit` with a jitdump from 3.13 on.
+/// Finds a Python on PATH or beside it. `perf` exists from 3.12 on, `perf_jit` with a jitdump from
+/// 3.13 on.
 pub(crate) fn python_with_trampolines(kind: &str) -> Option<PathBuf> {
     let names = ["python3", "python3.14", "python3.13", "python3.12"];
     // A version of a wrapper such as pyenv may be inactive.

@@ -32,7 +32,7 @@ pub(crate) struct Row {
 }
 
 impl Report {
-    /// If no sample passes, rprof fails, and the result is empty.
+    /// Parses the report of a filter. Without samples rprof fails, and the result is empty.
     pub(crate) fn of_selection(run: &Run) -> Report {
         let is_empty = run.code() == Some(1) && run.err().contains("the filters leave no sample");
         match is_empty {

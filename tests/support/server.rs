@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// 0 if there was none.
+    /// Status of the response; 0 if there was none.
     pub(crate) status: u16,
     pub(crate) at: Instant,
 }

@@ -117,7 +117,7 @@ impl Here {
         shell.arg(program).words(args).ok();
     }
 
-    /// Grouped by function as in perf.
+    /// Returns the report by function, as in perf.
     pub(crate) fn report(&self, options: &str) -> Report {
         let report = self.rprof("report --format json --no-inline");
         Report::parse(&report.words(options).ok())
@@ -200,7 +200,7 @@ impl Shell {
         run
     }
 
-    /// Its output can be read while it runs.
+    /// Starts the command. Its output can be read while it runs.
     pub(crate) fn start(mut self) -> Running {
         self.leave_session();
         let line = line(&self.command);

@@ -25,7 +25,7 @@ pub(crate) fn check(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// From RPROF_TRUTH_SECONDS. If set, programs are sampled at the maximum useful rate.
+/// Returns RPROF_TRUTH_SECONDS. If set, programs are sampled at the maximum useful rate.
 pub(crate) fn truth_seconds() -> Option<f64> {
     let seconds = std::env::var("RPROF_TRUTH_SECONDS").ok()?;
     Some(seconds.parse().expect("a number of seconds"))

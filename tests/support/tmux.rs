@@ -64,7 +64,7 @@ impl Tmux<'_> {
         std::fs::read_to_string(self.here.path(name)).expect("cannot read settings")
     }
 
-    /// Or an empty string.
+    /// Returns the command's pid, or an empty string.
     pub(crate) fn pid(&self) -> String {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
         let children = format!("/proc/{0}/task/{0}/children", shell.trim());

@@ -122,7 +122,7 @@ fn symbols_of_another_kernel_are_never_shown() {
     assert!(text.contains("or give its vmlinux (-k)"), "{text}");
 }
 
-/// After a reboot, the same build may have another address.
+/// Builds may have another address after a reboot.
 #[test]
 fn a_recording_of_an_earlier_boot_without_the_kernels_place_has_no_kernel_names() {
     needs!(PerfEvents, Kernel, Root);

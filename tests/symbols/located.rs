@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Here, c_with, check, folded, measured, needs};
 
-/// In percent of `shares.c`.
+/// Shares of the functions of `shares.c`, in percent.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 70.0),
     ("burn_twenty", 20.0),

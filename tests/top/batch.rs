@@ -29,7 +29,7 @@ fn check_shares(samples: u64, share: impl Fn(&str) -> f64) -> Result<(), String>
     Ok(())
 }
 
-/// In the window, or since the start.
+/// Returns a function's share in the window, or since the start.
 fn share(look: &Value, name: &str, since_start: bool) -> f64 {
     let rows = look["rows"].as_array().expect("rows");
     let rows = rows.iter().filter(|row| row["symbol"] == name);

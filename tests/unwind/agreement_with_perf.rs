@@ -13,8 +13,8 @@ use crate::support::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// At the last word of the dump and beyond, perf reads zeroes: an extra frame at address -1.
-    /// rprof stops.
+    /// Zeroes that perf reads at the end of the dump: an extra frame at address -1. rprof stops
+    /// there.
     PastTheCopy,
     /// perf stops before the root: in the vdso, in most of a static program, and just after an
     /// exec.

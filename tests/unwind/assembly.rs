@@ -79,7 +79,7 @@ __attribute__((noreturn, used)) void begin(void) {
 }
 ";
 
-/// Its return address is behind its last instruction.
+/// Zig's `_start` has its return address behind its last instruction.
 #[test]
 fn a_start_that_ends_with_a_call_is_the_root() {
     needs!(PerfEvents);

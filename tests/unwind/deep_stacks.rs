@@ -10,7 +10,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// On a busy machine, a caller between two observations may be missed: one stack in fifty.
+    /// Allows one wrong stack in fifty: a busy machine may miss a caller between two observations.
     /// Guessing would be wrong in at least ten.
     fn assert_right(&self) {
         assert!(self.wrong * 50 <= self.right + self.short, "{self:?}");
@@ -26,7 +26,7 @@ fn record(options: &str, args: &str) -> Counts {
     counts
 }
 
-/// By whether the path matches the leaf.
+/// Counts stacks by whether the path matches the leaf.
 fn count_ways(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {

@@ -5,7 +5,7 @@ use rprof_edges::{Callers, FIELDS, Report};
 
 use crate::support::{Here, c_with, large_source, needs};
 
-/// Each runs for about a second.
+/// Programs that run for about a second.
 const PROGRAMS: [(&str, &str); 5] = [
     ("gcc", "gcc -O2 -c large.c -o large.o"),
     (

@@ -25,7 +25,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// On a busy machine, code may not be read in time.
+    /// Checks that nearly all are complete. A busy machine may not read code in time.
     fn check(&self, at_least: u64) -> Result<(), String> {
         check(self.wrong == 0 && self.right > at_least, || {
             format!("{self:?}")

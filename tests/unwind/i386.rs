@@ -44,7 +44,7 @@ fn count(stacks: &Folded, path: &[&str]) -> (u64, u64) {
     (right, all)
 }
 
-/// At least 95% of the samples in the last function have this path.
+/// Checks that at least 95% of the samples in the last function have this path.
 fn assert_path(stacks: &Folded, path: &[&str], what: &str) -> Result<(), String> {
     let (right, all) = count(stacks, path);
     println!("{what}: {right} of {all} have {path:?}");

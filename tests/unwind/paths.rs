@@ -11,7 +11,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// At a new place, some come before anybody could look.
+    /// Checks that most are complete. Some come before anybody could look at a new place.
     pub(super) fn mostly_right(&self) -> Result<(), String> {
         check(self.right > self.short * 10, || format!("{self:?}"))
     }

@@ -14,7 +14,7 @@ const COMPLETE: f64 = 0.9;
 
 const COMPLETE_WHEN_BUSY: f64 = 0.5;
 
-/// For functions with two callers at one place.
+/// Minimum share for functions with two callers at one place.
 const COMPLETE_WITH_SWAPS: f64 = 0.3;
 
 const GAP: &str = "[Python callers unproven]";
@@ -116,7 +116,7 @@ fn functions_of_python_whose_callers_swap_have_no_caller_of_another_call() {
     check_program("swaps.py", COMPLETE_WITH_SWAPS);
 }
 
-/// Each sleeps below a function of its own.
+/// Threads that sleep, each below a function of its own.
 const SLEEPING: &str = r#"
 import glob, queue, threading, time
 lines = queue.Queue()
@@ -185,7 +185,7 @@ fn python_functions(sample: &str) -> Vec<&str> {
     frames.collect()
 }
 
-/// Each begins on the native stack of the other one.
+/// Greenlets that begin on each other's native stack.
 const GREENLETS: &str = r#"
 import sys, time
 from greenlet import greenlet

@@ -80,7 +80,7 @@ pub(crate) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> io::Resu
     named
 }
 
-/// For incomplete files and folders.
+/// Prefix of incomplete files and folders.
 pub(crate) const TEMPORARY: &str = ".new-";
 
 #[cfg(test)]

@@ -31,13 +31,13 @@ const MAX_TABLES: usize = 64 << 20;
 const IDLE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// In bytes, for a machine so busy that the agent gets no CPU.
+/// Bytes of samples for a machine so busy that the agent gets no CPU.
 const RESERVE: usize = 32 << 20;
 
-/// In bytes, as in `rprof record`.
+/// Bytes of a stack copy, as in `rprof record`.
 const USER_STACK: u32 = 60 << 10;
 
-/// In bytes, with a full stack dump.
+/// Maximum bytes of a sample record.
 const RECORD: usize = 64 << 10;
 
 /// Returns the size of a ring buffer in bytes: half a second of maximum-size samples. The ring

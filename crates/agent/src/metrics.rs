@@ -10,7 +10,7 @@ use crate::error::AgentError;
 use crate::metrics::listener::Listener;
 use crate::status::{DestinationStatus, Status};
 
-/// See Prometheus, "Exposition formats".
+/// Media type (Prometheus, "Exposition formats").
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Starts a thread that serves `GET /metrics` with the current status.

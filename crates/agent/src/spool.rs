@@ -47,9 +47,9 @@ pub struct Spool {
 pub struct Queued {
     /// Start, in microseconds since 1970.
     pub start: i64,
-    /// By this window and the earlier ones.
+    /// Losses reported by this window and the earlier ones.
     told: u64,
-    /// By this window.
+    /// Losses reported by this window.
     new: u64,
 }
 

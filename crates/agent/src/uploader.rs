@@ -12,7 +12,7 @@ use crate::schedule::unix_micros;
 pub use crate::sent::Sent;
 use crate::spool::{Queued, Spool};
 
-/// Each failure doubles it.
+/// Delay before the second attempt. Each failure doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Unless the server asks for more.

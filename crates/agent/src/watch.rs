@@ -35,7 +35,7 @@ struct Process {
     /// First executable mapping since the last exec.
     exe: Option<Box<str>>,
     awaits_exe: bool,
-    /// From the first sample on.
+    /// Facts, from the first sample on.
     facts: Option<Arc<Facts>>,
     has_ended: bool,
 }

@@ -96,7 +96,7 @@ struct Tables {
     maps: Vec<(u64, PerfMap)>,
 }
 
-/// Compiled on first use.
+/// Unwind table, compiled on first use.
 type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {

@@ -125,7 +125,7 @@ const MAX_DISTANCE: u64 = 2_000_000;
 struct Reader<'i> {
     index: &'i Index<'i>,
     contexts: Values<Context>,
-    /// By process and generation.
+    /// Attribute names by process and generation.
     keys: FxHashMap<(i32, u64), Vec<String>>,
     by_cpu: FxHashMap<u32, Neighbours>,
     switches: FxHashMap<i32, Vec<Moment>>,

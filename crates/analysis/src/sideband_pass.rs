@@ -66,9 +66,9 @@ pub struct EventTally {
     pub lost: u64,
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
-    /// Up to [`MAX_LOSSES`].
+    /// Incidents, up to [`MAX_LOSSES`].
     losses: Vec<Incident>,
-    /// Up to [`MAX_LOSSES`].
+    /// Incidents, up to [`MAX_LOSSES`].
     throttles: Vec<Incident>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     pub(crate) function: FunctionId,
     /// Line of the location in the innermost frame; elsewhere of the inlined call.
     pub(crate) line: Option<Line>,
-    /// 0 if unknown.
+    /// First line of the function; 0 if unknown.
     pub(crate) start_line: u32,
     /// True if inlined into the previous frame.
     pub(crate) inlined: bool,

@@ -24,7 +24,7 @@ pub(crate) fn has_dumps(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
 }
 
-/// Shared by all workers.
+/// Unwind tables by image, for all workers.
 pub(crate) struct Unwinding<'a> {
     arch: Arch,
     images: &'a [Image],

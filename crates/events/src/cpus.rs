@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-/// See `Documentation/admin-guide/cputopology.rst`.
+/// List of online CPUs (`Documentation/admin-guide/cputopology.rst`).
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// The kernel's `NR_CPUS` is at most 8192.

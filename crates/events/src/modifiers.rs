@@ -63,7 +63,7 @@ pub(crate) enum LetterError {
 }
 
 impl Default for Letters {
-    /// As in perf, only guests are excluded.
+    /// Excludes only guests, as in perf.
     fn default() -> Self {
         Letters {
             modifiers: Modifiers::default(),

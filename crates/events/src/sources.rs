@@ -16,7 +16,7 @@ pub trait Resolver {
 
 #[derive(Clone)]
 pub(crate) struct Sources<'a> {
-    /// Such as [`EVENT_SOURCES`].
+    /// Folder of PMUs, such as [`EVENT_SOURCES`].
     pub(crate) pmus: PathBuf,
     /// `None` to find it.
     pub(crate) tracefs: Option<PathBuf>,

@@ -99,7 +99,7 @@ impl Event {
         matches!(self.detail, EventDetail::Tracepoint { .. }) || self.is_bpf_output()
     }
 
-    /// In a group with `S`, only the leader takes samples.
+    /// Returns true for events with samples. In a group with `S`, only the leader takes them.
     pub(crate) fn takes_samples(&self) -> bool {
         self.is_leader || !self.qualifiers.sample_read
     }

@@ -19,7 +19,7 @@ pub enum TraceUnit {
     HisiPtt,
 }
 
-/// With the prefixes of their PMU names.
+/// Prefixes of PMU names.
 const NAMES: [(&str, TraceUnit); 5] = [
     ("intel_pt", TraceUnit::IntelPt),
     ("intel_bts", TraceUnit::IntelBts),
@@ -28,7 +28,8 @@ const NAMES: [(&str, TraceUnit); 5] = [
     ("hisi_ptt", TraceUnit::HisiPtt),
 ];
 
-/// As in perf, without cycle-accurate times. Without `branch`, the trace has no control flow.
+/// Default terms, as in perf but without cycle-accurate times. Without `branch`, the trace has no
+/// control flow.
 const INTEL_PT_DEFAULT: [&str; 3] = ["tsc", "pt", "branch"];
 
 impl TraceUnit {

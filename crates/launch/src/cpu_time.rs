@@ -70,7 +70,7 @@ struct Accounts {
     proc: Procfs,
     by_thread: bool,
     targets: Vec<TargetAccount>,
-    /// At the start.
+    /// Parents of the processes that existed at the start.
     before: HashMap<u32, u32>,
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::procfs::Procfs;
 use crate::target::TargetThread;
 
-/// At about 10 us each.
+/// Maximum threads to read, at about 10 us each.
 const LIMIT: usize = 20_000;
 
 /// Time that threads waited for a CPU.
@@ -25,7 +25,7 @@ pub struct RunDelay {
 #[derive(Debug)]
 pub struct RunDelays {
     proc: Procfs,
-    /// At the start.
+    /// Threads with their times at the start.
     threads: Vec<(TargetThread, Duration)>,
 }
 

@@ -116,7 +116,7 @@ pub(crate) struct Memory {
     tail: usize,
     area: Arc<Mapping>,
     start: usize,
-    /// In bytes: a power of two.
+    /// Bytes of the area: a power of two.
     size: usize,
 }
 

@@ -26,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct ProcessSampler {
     rings: Vec<Ring>,
-    /// By thread and CPU.
+    /// Events by thread and CPU.
     threads: Vec<Vec<PerfFd>>,
     decoder: RecordDecoder,
     taken: Vec<u8>,

@@ -184,10 +184,10 @@ pub(crate) enum Side {
 #[derive(Debug, Default)]
 pub(crate) struct ImageTable {
     images: Vec<Image>,
-    /// For images without build-id.
+    /// Numbers of paths, for images without build-id.
     paths: HashMap<Box<[u8]>, u32>,
     by_identity: HashMap<(Side, Option<u32>, ImageIdentity), ImageId>,
-    /// By device and inode.
+    /// Build-ids by device and inode.
     build_ids: HashMap<ImageIdentity, BuildId>,
 }
 

@@ -20,7 +20,7 @@ pub struct Process {
     pub first_comm: Option<CommId>,
     /// Last name of the main thread: the program's after an exec.
     pub last_comm: Option<CommId>,
-    /// Ascending start times. Never empty.
+    /// Address spaces by ascending start times. Never empty.
     pub(crate) spaces: Vec<(Time, SpaceId)>,
     live_threads: u32,
 }
@@ -51,7 +51,7 @@ pub struct Thread {
     pub(crate) process: u32,
     /// Sorted by time once finished.
     names: Vec<(Time, CommId)>,
-    /// Of equal times, the last one fed.
+    /// Latest name; of equal times, the last one fed.
     latest_name: Option<(Time, CommId)>,
 }
 

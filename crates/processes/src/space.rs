@@ -40,7 +40,7 @@ const LATE_STEPS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Space {
     versions: Vec<Version>,
-    /// Sorted once finished.
+    /// Times of changes; sorted once finished.
     changes: Vec<Time>,
     mark: u32,
     /// Latest mapping or fork. Earlier records are late.

@@ -6,7 +6,7 @@ use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 use crate::header::{RawRecord, RecordType};
 use crate::sample_id::SampleId;
 
-/// In the kernel's order (`perf_output_sample`, perf_event_open(2)).
+/// Fixed-size fields in the kernel's order (`perf_output_sample`, perf_event_open(2)).
 pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::IDENTIFIER,
     SampleType::IP,
@@ -19,7 +19,7 @@ pub(crate) const FIXED: [SampleType; 9] = [
     SampleType::PERIOD,
 ];
 
-/// In order.
+/// One-word fields of the trailer, in order.
 pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::TID,
     SampleType::TIME,

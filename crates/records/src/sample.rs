@@ -38,7 +38,7 @@ pub enum SampleField {
 
 use SampleField as F;
 
-/// In the kernel's order.
+/// Variable-size fields in the kernel's order.
 const VARIABLE: [(SampleField, SampleType); 15] = [
     (F::Read, SampleType::READ),
     (F::Callchain, SampleType::CALLCHAIN),

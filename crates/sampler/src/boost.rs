@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// In ns.
+/// Nanoseconds.
 const LIMIT: u64 = 300_000_000;
 
 /// Minimum credit in ns to begin.
@@ -110,9 +110,9 @@ pub struct Boosted(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// 0 for none.
+    /// Real-time priority of the receiver; 0 for none.
     priority: AtomicU8,
-    /// With their current priorities.
+    /// Followers with their current priorities.
     helpers: Mutex<Vec<(libc::pid_t, u8)>>,
 }
 
@@ -174,7 +174,7 @@ impl Boosted {
 #[derive(Debug)]
 struct Account {
     is_on: bool,
-    /// In ns.
+    /// Nanoseconds.
     left: u64,
     seen_at: u64,
 }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub struct InheritedEventFilter {
     samples: SampleLayout,
     sideband: SampleLayout,
-    /// For threads that were attached late.
+    /// Threads that were attached late, by event id.
     owner_of_id: HashMap<u64, u32>,
     /// Owner of the ids under which a thread counts. Others count under any id.
     owner_of_thread: HashMap<u32, u32>,

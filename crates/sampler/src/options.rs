@@ -70,7 +70,7 @@ pub struct SamplingOptions {
     /// ([`Role::OffCpu`](crate::Role::OffCpu)). The default event is then `cpu-clock`, with the
     /// same unit. Default: no.
     pub off_cpu: bool,
-    /// With `off_cpu`, also record who wakes threads, by `sched:sched_waking`
+    /// Record who wakes threads, with `off_cpu`, by `sched:sched_waking`
     /// ([`Role::Wakeups`](crate::Role::Wakeups)). If refused, this is a step down. Default: no.
     pub wakers: bool,
     /// Record each sample's request from OpenTelemetry's thread context

@@ -9,7 +9,7 @@ const URGENT_NICE: i32 = -15;
 /// A late drain thread has short work.
 pub(crate) const LATE_DRAIN: u8 = 2;
 
-/// Below the drain threads.
+/// Priority of a late receiver, below the drain threads.
 pub(crate) const LATE_RECEIVER: u8 = 1;
 
 /// Gives the calling thread precedence, if permitted.

@@ -52,8 +52,8 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
 const MAX_KNOWN: usize = 1024;
 
 thread_local! {
-    /// By the bits of share and degrees of freedom. Thousands of functions share a few quantiles,
-    /// and each searches the incomplete beta function. Uncached, they took a sixth of a
+    /// Quantiles by the bits of share and degrees of freedom. Thousands of functions share a few
+    /// quantiles, and each searches the incomplete beta function. Uncached, they took a sixth of a
     /// comparison's time.
     static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::new(HashMap::new());
 }

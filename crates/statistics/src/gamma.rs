@@ -1,6 +1,6 @@
 //! Trigamma function and its inverse, which `statrs` lacks.
 
-/// From here on the asymptotic series has full precision.
+/// Argument from which the asymptotic series has full precision.
 const SERIES_FROM: f64 = 10.0;
 
 /// Returns the second derivative of ln Γ at a positive `x` (Abramowitz and Stegun, 6.4.6 and

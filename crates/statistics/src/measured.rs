@@ -50,10 +50,10 @@ pub enum Design {
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     pub(crate) log_ratio: f64,
-    /// Of one run; 0 without degrees of freedom.
+    /// Variance of one run; 0 without degrees of freedom.
     pub(crate) variance: f64,
     pub(crate) degrees_of_freedom: f64,
-    /// From sampling and rounding, of one run.
+    /// Variance of one run from sampling and rounding.
     pub(crate) known_variance: f64,
     /// Deviation of each run from its side's mean, or of each pair from the pairs' mean, on the
     /// scale of one run.
@@ -105,7 +105,7 @@ pub(crate) fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
     values.iter().map(move |value| value - mean)
 }
 
-/// And its degrees of freedom.
+/// Returns the pooled variance, and its degrees of freedom.
 fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
     let squares = |side: &[f64]| variance(side).unwrap_or(0.0) * (side.len() as f64 - 1.0);
     let degrees = (base.len() + new.len()) as f64 - 2.0;

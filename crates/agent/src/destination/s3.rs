@@ -19,7 +19,7 @@ use crate::config::To;
 
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 
-/// In bytes.
+/// Bytes read from a response.
 const MAX_ANSWER: u64 = 16 << 10;
 
 /// Bucket, with its credentials and HTTP client.
@@ -152,7 +152,7 @@ fn without_address(error: &ureq::Error) -> String {
     }
 }
 
-/// See Amazon S3 API, "Error responses".
+/// Maps a response to an outcome (Amazon S3 API, "Error responses").
 fn outcome(status: u16, after: Option<Duration>, body: &str) -> SendOutcome {
     let tag = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;

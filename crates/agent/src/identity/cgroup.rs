@@ -1,6 +1,6 @@
 //! [`CgroupFacts`]: container, pod and unit of a cgroup, from its path.
 
-/// Of the systemd driver.
+/// Prefixes of the systemd driver's scope names.
 const RUNTIMES: [&str; 7] = [
     "docker-",
     "cri-containerd-",
@@ -152,7 +152,7 @@ mod tests {
         (facts.container_id, facts.pod, facts.unit)
     }
 
-    /// See the runtimes' documentation, and kubernetes/kubernetes
+    /// Paths of the runtimes' documentation, and of kubernetes/kubernetes
     /// `pkg/kubelet/cm/cgroup_manager_linux.go`.
     #[test]
     fn runtimes_are_known_by_their_paths() {

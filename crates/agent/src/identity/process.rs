@@ -36,7 +36,7 @@ pub struct Facts {
 pub struct ProcessFacts {
     root: PathBuf,
     reads_env: bool,
-    /// By inode. Filled when a process has its own cgroup namespace.
+    /// Paths by inode. Filled when a process has its own cgroup namespace.
     groups: FxHashMap<u64, String>,
     is_fresh: bool,
 }

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// In bytes.
+/// Maximum bytes of a request's head.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_HEADERS: usize = 64;
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After a system error, such as a lack of descriptors.
+/// Pause after a system error, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Server of one page. `P` returns the media type and text at a path.
@@ -119,7 +119,7 @@ struct Connection {
 
 enum State {
     Head(Vec<u8>),
-    /// And the number of bytes sent.
+    /// Response, and the number of bytes sent.
     Answer(Vec<u8>, usize),
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct FunctionCanonicalizer<'a> {
     origin: ImageLookup,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<FunctionBounds>>>,
-    /// True once a worker has started to open an image. Meanwhile, others keep the addresses.
+    /// Flags of images that a worker has started to open. Meanwhile, others keep the addresses.
     opening: Vec<AtomicBool>,
     /// Function bounds of the kernel. Modules have too few addresses.
     kernel: OnceLock<Option<FunctionBounds>>,

@@ -10,7 +10,7 @@ pub(crate) struct Timelines {
     groups: FxHashMap<i32, usize>,
     /// By group.
     running: Vec<Vec<Step>>,
-    /// By thread, by time.
+    /// Waits by thread, in the order of time.
     waits: FxHashMap<i32, Vec<Wait>>,
     /// Length of each wait for a CPU after a wakeup, by thread and end.
     awake: FxHashMap<(i32, u64), u64>,

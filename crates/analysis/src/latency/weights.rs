@@ -26,7 +26,7 @@ pub(crate) struct Moment {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitMoment {
-    /// In nanoseconds.
+    /// Nanoseconds.
     pub(crate) length: u64,
     /// The thread waited for a CPU after a wakeup.
     pub(crate) is_awake: bool,

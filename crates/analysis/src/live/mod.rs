@@ -79,7 +79,7 @@ pub struct LiveAnalysis(Arc<Shared>);
 struct Shared {
     symbolizer: Symbolizer,
     names: InterpretedNames,
-    /// Locked during name lookups, before all other locks.
+    /// Runtime files. Locked during name lookups, before all other locks.
     look_up: Mutex<JitFiles>,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,

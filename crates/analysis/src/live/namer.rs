@@ -43,7 +43,7 @@ pub(super) struct Namer {
     waiting: FxHashMap<CodeRegion, Vec<u32>>,
     /// Locations of JIT code to look up again, with the number of lookups so far.
     again: FxHashMap<u32, u8>,
-    /// By location.
+    /// Flags by location: true until its lookup.
     is_awaited: Vec<bool>,
     stacks: Vec<NamedStack>,
     unfinished: Vec<u32>,
@@ -55,7 +55,7 @@ struct NamedStack {
     /// Root first.
     functions: Box<[FunctionId]>,
     reaches_root: bool,
-    /// Leaf first; empty after all lookups.
+    /// Locations, leaf first; empty after all lookups.
     locations: Box<[u32]>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Batch {
     generation: u64,
     pub(super) source: BatchSource,
     locations: Vec<u32>,
-    /// Ascending.
+    /// Addresses, ascending.
     pub(super) addresses: Vec<u64>,
 }
 

@@ -176,7 +176,7 @@ impl<'a> SampleAggregator<'a> {
 
 #[derive(Clone, Copy)]
 struct ResolvedSample {
-    /// Meaningless if `leaf` is [`NO_LEAF`].
+    /// Leaf's location; meaningless if `leaf` is [`NO_LEAF`].
     location: Location,
     /// Worker-local id of `location`.
     leaf: u32,

@@ -34,7 +34,7 @@ impl AggregateKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aggregate {
     pub(crate) key: AggregateKey,
-    /// In order of insertion.
+    /// Number in the order of insertion.
     pub(crate) id: u32,
     pub(crate) amount: Weights,
 }

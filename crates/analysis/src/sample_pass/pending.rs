@@ -9,13 +9,13 @@ use crate::sample_pass::fingerprint::{FingerprintKeys, ListFingerprint};
 /// Callchain of a sample, by its source.
 #[derive(Clone)]
 pub(crate) enum Chain<'c> {
-    /// In this machine's byte order.
+    /// Chain in this machine's byte order.
     Raw(&'c [[u8; 8]]),
     /// Copied: from the other byte order, several pieces, or deferred parts.
     Turned(Box<[u64]>),
-    /// From the unwinder or LBR, leaf first.
+    /// Chain of the unwinder or LBR, leaf first.
     Words(&'c [u64]),
-    /// Only the sample's address.
+    /// Sample's address, without a callchain.
     Ip(u64),
 }
 

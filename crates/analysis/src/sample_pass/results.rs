@@ -39,7 +39,7 @@ pub(crate) struct WorkerOutput {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
     pub(crate) contexts: SampleGroups,
-    /// Empty after [`merge`](Self::merge).
+    /// Totals by key; empty after [`merge`](Self::merge).
     pub(crate) counts: AggregateTable,
     pub(crate) faults: SampleFaults,
     /// Time range in nanoseconds.
@@ -93,7 +93,7 @@ impl WorkerOutput {
 
 #[derive(Debug)]
 pub(crate) struct WorkerResult {
-    /// Its locations have moved to [`WorkerResults`].
+    /// Result. Its locations have moved to [`WorkerResults`].
     pub(crate) resolved: WorkerOutput,
     /// Global location id by worker-local id.
     pub(crate) locations: Vec<u32>,

@@ -5,8 +5,8 @@ use rprof_records::RecordType;
 /// Data to load besides samples and their stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// All fields, decoded from the record: see [`SampleView::record`](super::SampleView::record).
-    /// A compressed recording then stays decompressed in memory.
+    /// Fields of the record, all decoded: see [`SampleView::record`](super::SampleView::record). A
+    /// compressed recording then stays decompressed in memory.
     pub records: bool,
     /// Symbols of data and target addresses (ADDR).
     pub addresses: bool,

@@ -58,7 +58,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     crate::common::file_of(attr, &records)
 }
 
-/// By thread and stack of names, leaf first.
+/// Sums by thread and stack of names, leaf first.
 type Stacks = BTreeMap<(String, Vec<Result<Box<str>, Reason>>), (u64, u64)>;
 
 fn add(

@@ -85,11 +85,11 @@ pub enum TrialScope {
     Cpu(u32),
 }
 
-/// None is enabled.
+/// Trials of events. None is enabled.
 pub(super) struct Trials<'a> {
     /// `None` disables trials.
     opener: Option<&'a dyn EventOpener>,
-    /// After the first trial.
+    /// Result of the first trial.
     tracepoint: RefCell<Option<Availability>>,
 }
 

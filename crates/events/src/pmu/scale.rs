@@ -5,12 +5,12 @@
 /// Counts stay unscaled; multiply them for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// As bits, so that events can be compared.
+    /// Bits of the factor, so that events can be compared.
     factor: u64,
     unit: String,
 }
 
-/// In characters.
+/// Maximum characters of a displayed unit.
 const LONGEST_UNIT: usize = 16;
 
 impl Scale {

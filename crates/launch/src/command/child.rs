@@ -26,7 +26,7 @@ pub struct Child {
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
     usage: Option<ResourceUsage>,
-    /// At the last reading.
+    /// Time that the first thread waited for a CPU, at the last reading.
     run_delay: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ impl Child {
         }
     }
 
-    /// As on a kernel before Linux 5.3.
+    /// Drops the pidfd, as on a kernel before Linux 5.3.
     #[cfg(test)]
     pub(super) fn without_pidfd(&mut self) {
         self.pidfd = None;

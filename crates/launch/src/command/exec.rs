@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// For scripts without a `#!` line, as in execvp(3).
+/// Shell for scripts without a `#!` line, as in execvp(3).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 pub(super) const RELEASE: u8 = 1;

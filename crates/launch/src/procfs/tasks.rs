@@ -14,7 +14,7 @@ const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procfs {
     root: PathBuf,
-    /// It belongs to another PID namespace, where ids mean other processes.
+    /// True for a /proc of another PID namespace, where ids mean other processes.
     is_foreign: bool,
 }
 
@@ -110,7 +110,7 @@ impl Procfs {
         living.unwrap_or(pid)
     }
 
-    /// As of the last start on a CPU or the last tick.
+    /// Returns the time up to the last start on a CPU or the last tick.
     pub(crate) fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
         self.schedstat(pid, tid, 0)
     }

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 const RING: usize = 64 << 10;
 const SAMPLE: usize = 24;
 
-/// Each write is a sample of [`SAMPLE`] bytes.
+/// Takes a sample of [`SAMPLE`] bytes at each write.
 fn sampled(word: &Word) -> Builder {
     let fields = SampleType::IDENTIFIER | SampleType::ADDR;
     word.event().period(1).sample(fields)

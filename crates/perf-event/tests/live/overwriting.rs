@@ -6,7 +6,7 @@ use rprof_records::{Endian, RawBytes, RawRecord, Record, SampleLayout, SampleTyp
 use rprof_testing::needs;
 use std::os::fd::AsFd;
 
-/// Each write is a sample of 16 bytes with its address.
+/// Takes a sample of 16 bytes at each write, with its address.
 fn sampled(word: &Word) -> Builder {
     let event = word.event().period(1).sample(SampleType::ADDR);
     event.disabled(false)

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Size of the ring buffer's data.
 const RING: usize = 64 << 10;
 
-/// Each write is a sample with its address.
+/// Takes a sample at each write, with its address.
 fn sampled(word: &Word) -> Builder {
     let fields = SampleType::IDENTIFIER | SampleType::IP | SampleType::TID | SampleType::ADDR;
     word.event().period(1).sample(fields)

@@ -7,7 +7,7 @@ use rprof_testing::needs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// Each write is a sample with its address.
+/// Takes a sample at each write, with its address.
 fn sampled(word: &Word) -> Builder {
     word.event().period(1).sample(SampleType::ADDR)
 }

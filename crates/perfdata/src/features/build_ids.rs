@@ -11,7 +11,7 @@ pub struct BuildIdEntry {
     pub misc: Misc,
     /// Process; -1 for "all".
     pub pid: i32,
-    /// 1 to 20 bytes.
+    /// Build-id of 1 to 20 bytes.
     pub build_id: Vec<u8>,
     /// Path, or a name such as `[kernel.kallsyms]`.
     pub path: Vec<u8>,

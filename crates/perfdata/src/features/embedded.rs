@@ -10,7 +10,7 @@ use std::io::{self, Read};
 
 use super::{Feature, FeatureSections};
 
-/// Another tool may use the same section number.
+/// Magic string, because another tool may use the same section number.
 const MARK: &str = "rprof files";
 
 /// Maximum length of an embedded file in bytes, for decompression.
@@ -73,7 +73,7 @@ impl EmbeddedFile<'_> {
     }
 }
 
-/// These files compress well at any level.
+/// Level of zstd. These files compress well at any.
 const LEVEL: i32 = 1;
 
 /// Compresses contents for embedding.

@@ -39,7 +39,7 @@ use codec::{Decoder, Encoder};
 #[derive(Clone)]
 enum Bytes {
     Owned(Vec<u8>),
-    /// Not copied: a hostile header can list 256 sections that each span the file.
+    /// Range of the file, not copied: a hostile header can list 256 sections that each span it.
     InFile(Arc<Contents>, Range<usize>),
 }
 

@@ -3,7 +3,7 @@
 use super::pmus::{pairs, put_pairs};
 use super::{Feature, FeatureSections};
 
-/// Another tool may use the same section number.
+/// Magic string, because another tool may use the same section number.
 const MARK: &str = "rprof";
 
 pub(crate) const UNFINISHED: &str = "unfinished";

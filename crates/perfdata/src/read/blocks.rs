@@ -56,7 +56,7 @@ pub(crate) struct DataRange<'a> {
     pub(crate) bytes: &'a [u8],
     /// File offset of the bytes.
     pub(crate) base: u64,
-    /// Empty for a single file.
+    /// Name of the file in its folder; empty for a single file.
     pub(crate) file: &'a str,
 }
 

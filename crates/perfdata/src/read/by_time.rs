@@ -93,7 +93,7 @@ pub struct RecordsByTime<'a> {
     waiting: Vec<Position>,
     released: VecDeque<Position>,
     latest: u64,
-    /// At the end of the previous round.
+    /// Latest time at the end of the previous round.
     complete_to: Option<u64>,
     returned_to: u64,
     late: u64,
@@ -109,7 +109,7 @@ pub struct TimedRecord<'r> {
     pub at: RecordAt<'r>,
 }
 
-/// With the number of its waiting records.
+/// Block with the number of its waiting records.
 struct HeldBlock<'a> {
     block: Block<'a>,
     waiting: u32,

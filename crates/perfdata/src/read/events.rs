@@ -27,7 +27,7 @@ pub struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    /// Sorted by id. Not a hash table: a hostile file chooses the ids.
+    /// Events sorted by id. A hostile file chooses the ids, so this is no hash table.
     by_id: Vec<(u64, u32)>,
     /// Offset of the id in samples, if common to all events.
     sample_id_at: Option<usize>,

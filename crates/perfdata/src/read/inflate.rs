@@ -19,7 +19,7 @@ pub(crate) struct Inflate<'a> {
     pub(crate) offset: u64,
     /// The last call filled its output, so the decoder may hold more.
     more: bool,
-    /// Reused: a file may contain millions of small compressed records.
+    /// Reused buffer: a file may contain millions of small compressed records.
     scratch: Vec<u8>,
     /// Bytes of a partial record at the start of `scratch`.
     carried: usize,

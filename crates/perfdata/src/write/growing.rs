@@ -311,7 +311,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         })
     }
 
-    /// After an error, the file is as at the last checkpoint.
+    /// Ends the file. After an error, it is as at the last checkpoint.
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());

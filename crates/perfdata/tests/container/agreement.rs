@@ -82,7 +82,7 @@ fn hidden(kind: u32) -> bool {
     [64, 65, 66, 67, 68, 80, 81, 83].contains(&kind)
 }
 
-/// For the reasons above.
+/// Captures that it cannot read.
 const ASTRAY: [&str; 1] = ["probe.data.stream"];
 
 fn agree(bytes: &[u8], name: &str) -> bool {

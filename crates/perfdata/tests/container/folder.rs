@@ -25,7 +25,7 @@ fn all_files_are_read() {
     assert!(data.warnings().is_empty());
 }
 
-/// Also returns the number of late records.
+/// Returns the times, and the number of late records.
 fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
     let (mut records, mut times) = (data.records_by_time(), Vec::new());
     while let Some(record) = records.next_record().unwrap() {
@@ -34,8 +34,7 @@ fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
     (times, records.late())
 }
 
-/// All files start at the same time. So the end of a round in the first file does not apply to
-/// later files.
+/// Files start at the same time, so the end of a round in the first does not apply to later ones.
 #[test]
 fn written_as_one_it_keeps_the_order_of_time() {
     let dir = folder();

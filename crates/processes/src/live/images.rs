@@ -17,14 +17,14 @@ const MIN_NEW: usize = 1024;
 pub struct Images {
     /// `None` for a free number.
     slots: Vec<Option<Slot>>,
-    /// Least recently used first.
+    /// Free numbers, least recently used first.
     free: VecDeque<u32>,
     numbers: HashMap<Key, ImageId>,
     serials: u64,
     bytes: usize,
     /// Since the last sweep.
     new: usize,
-    /// At the last sweep.
+    /// Mapped images at the last sweep.
     swept: usize,
     refused: u64,
     forgotten: Vec<ImageId>,
@@ -33,7 +33,7 @@ pub struct Images {
 #[derive(Debug)]
 struct Slot {
     image: Image,
-    /// Never reused.
+    /// Number that is never reused.
     serial: u64,
 }
 

@@ -47,7 +47,7 @@ type Mappings<B> = Arc<Vec<LiveMapping<B>>>;
 #[derive(Debug)]
 struct LiveProcess<R: Retain> {
     mappings: Mappings<R::Backing>,
-    /// 0 for no mappings.
+    /// Identity of the mappings' contents; 0 for none.
     generation: u64,
     threads: BTreeMap<i32, Option<R::Name>>,
 }
@@ -97,7 +97,7 @@ pub struct LiveMap<R: Retain = Images> {
     processes: FxHashMap<i32, LiveProcess<R>>,
     retained: R,
     generations: u64,
-    /// Shared ones count once.
+    /// Number of mappings. Shared ones count once.
     mappings: usize,
     refused: u64,
 }

@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// Each operation costs at most a few paths in a tree of all pieces.
+/// Allows a few paths in a tree of all pieces for each operation.
 fn assert_bounded(stats: &Stats, ops: u64) {
     let height = 1.45 * (2.0 * ops as f64).log2();
     let bound = ops as f64 * (4.0 * height + 8.0);

@@ -203,7 +203,7 @@ const HOPS: [&str; 4] = [
 const SNOOPS: [&str; 7] = ["N/A", "None", "Hit", "Miss", "HitM", "Fwd", "Peer"];
 const TLBS: [&str; 7] = ["N/A", "", "", "L1", "L2", "Walker", "Fault"];
 
-/// For levels and TLBs.
+/// Bits for hit and miss, for levels and TLBs.
 const HIT: u64 = 2;
 const MISS: u64 = 4;
 

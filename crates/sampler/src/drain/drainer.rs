@@ -55,14 +55,14 @@ pub struct DrainCounts {
 /// 64 KiB of stack.
 pub(super) const REMOTE_SLACK: u64 = 1_000_000;
 
-/// In ns.
+/// Nanoseconds of a late thread's real-time scheduling.
 const HURRY: u64 = 2_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DrainedFrom {
     /// Pinned to the ring's CPU, it never sees a partial record.
     OwnThread,
-    /// See [`REMOTE_SLACK`].
+    /// Another thread: see [`REMOTE_SLACK`].
     Elsewhere,
 }
 
@@ -83,7 +83,7 @@ impl Urgency {
     }
 }
 
-/// Shared by a CPU's thread and remote drains. `None` once its thread has ended.
+/// Drainer of a CPU, for its thread and remote drains. `None` once its thread has ended.
 pub(super) type SharedDrainer = Arc<Mutex<Option<Drainer>>>;
 
 /// Locks a drainer. A thread that panicked has at worst drained too little.

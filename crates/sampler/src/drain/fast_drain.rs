@@ -14,13 +14,13 @@ const LONGEST: Duration = Duration::from_millis(5);
 /// Factor of the interval for relaxed requests: 32 ms with the default interval.
 const RELAXED: u32 = 16;
 
-/// Above this number of CPUs the interval grows: one thread receives all messages.
+/// Number of CPUs above which the interval grows: one thread receives all messages.
 const FEW: u32 = 64;
 
 /// Maximum number of CPUs if the receiver drains all rings and copies all data.
 const MAX_REMOTE: usize = 16;
 
-/// While active, every drain thread empties its rings at the interval
+/// Makes every drain thread, while active, empty its rings at the interval
 /// [`DrainOptions::fast`](crate::DrainOptions::fast), so that the receiver sees each sample soon.
 /// Otherwise it waits until a quarter of a ring is full, or for
 /// [`DrainOptions::idle`](crate::DrainOptions::idle).
@@ -31,7 +31,7 @@ const MAX_REMOTE: usize = 16;
 /// Cheap to clone; all clones share one state.
 #[derive(Clone, Debug)]
 pub struct FastDrain {
-    /// In ns of CLOCK_MONOTONIC.
+    /// Nanoseconds of CLOCK_MONOTONIC.
     until: Arc<AtomicU64>,
     relaxed_until: Arc<AtomicU64>,
     /// Raised at the beginning, one for each thread.

@@ -7,7 +7,7 @@ const SLOTS: usize = 4096;
 /// Bits of a thread id: the maximum is 2^22 (proc(5), `pid_max`).
 const TID_BITS: u32 = 22;
 
-/// In bytes.
+/// Granularity of stored addresses in bytes.
 const UNIT: u64 = 64;
 
 const DISABLED: u64 = 0;

@@ -31,7 +31,7 @@ pub(crate) struct DrainConfig {
     pub(crate) dumps: Dumps,
     pub(crate) bases: StackBases,
     pub(crate) clock: Clock,
-    /// 0 without.
+    /// Bytes of the overwritten rings; 0 without.
     pub(crate) snapshot_bytes: usize,
     /// True if events with a fixed period have stack copies.
     pub(crate) comes_in_bursts: bool,
@@ -192,11 +192,11 @@ impl Drop for DrainThreads {
 }
 
 struct BufferSizes {
-    /// For each CPU.
+    /// Buffers of each CPU.
     samples: usize,
-    /// For each CPU.
+    /// Buffers of each CPU.
     sideband: usize,
-    /// Shared by all CPUs.
+    /// Buffers that all CPUs share.
     reserve: usize,
     batch_bytes: usize,
 }

@@ -7,7 +7,7 @@ use super::stack_bases::StackBases;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
 use std::collections::HashMap;
 
-/// By event id.
+/// Layouts of samples with a stack copy, by event id.
 pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
 /// Appends a record with a shortened stack copy, if it fits into `room` bytes.

@@ -57,7 +57,7 @@ pub(crate) struct Threads {
     pub(crate) abandoned: Vec<u64>,
     refused: BTreeMap<u32, Errno>,
     admitted: HashSet<u32>,
-    /// With ended ones.
+    /// Threads found so far, with ended ones.
     known: HashSet<u32>,
 }
 
@@ -222,7 +222,7 @@ impl Threads {
 }
 
 enum Stop {
-    /// After a step down all begins anew.
+    /// Refusal of an event. After a step down all begins anew.
     Refused(Refusal),
     Failed(OpenEventsError),
 }

@@ -26,7 +26,7 @@ pub(crate) enum Scope {
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// In the requested order, then the sideband event.
+    /// Sample events in the requested order, then the sideband event.
     pub(crate) events: Vec<EventIds>,
     pub(crate) cpus: Vec<Arc<CpuEvents>>,
     pub(crate) rings: Vec<CpuRings>,

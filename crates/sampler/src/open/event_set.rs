@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) enum SetSubject {
     First,
     Wakeups,
-    /// By its index.
+    /// Control group, by its index.
     Cgroup(usize),
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct EventSet {
     pub(crate) cpu_index: usize,
     pub(crate) cpu: u32,
     pub(crate) subject: SetSubject,
-    /// By index in the plan; `None` for other CPUs.
+    /// Events by index in the plan; `None` for other CPUs.
     pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
     pub(crate) sideband: Option<Arc<PerfFd>>,
 }

@@ -32,8 +32,8 @@ pub struct EventIds {
     pub attr: Attr,
     /// Name for a file's event description, such as `cpu-clock:u`.
     pub name: String,
-    /// All ids of its records: of the first subject (the command, a thread, a control group) on
-    /// each of [`Session::cpus`](crate::Session::cpus), then of the next.
+    /// Ids of its records: of the first subject (the command, a thread, a control group) on each of
+    /// [`Session::cpus`](crate::Session::cpus), then of the next.
     pub ids: Vec<u64>,
 }
 
@@ -63,6 +63,6 @@ pub(crate) struct OverwrittenRing {
 pub(crate) struct CpuRings {
     pub(crate) samples: Ring,
     pub(crate) sideband: Ring,
-    /// If it is a trace event.
+    /// AUX area of the first sample event, if it is a trace event.
     pub(crate) trace: Option<Box<dyn TraceArea>>,
 }

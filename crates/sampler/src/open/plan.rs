@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     pub(super) rings: RingSizes,
     pub(super) trace_bytes: usize,
     pub(super) features: Features,
-    /// In Hz; 0 for a fixed period.
+    /// Frequency in Hz; 0 for a fixed period.
     pub(super) frequency: u64,
     /// Maximum Hz of events with their own `freq=` term.
     pub(super) own_limit: u64,

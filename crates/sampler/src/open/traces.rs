@@ -6,10 +6,10 @@ use rprof_events::{Event, TraceUnit};
 use rprof_launch::Target;
 use rustix::param::page_size;
 
-/// In bytes: perf's for privileged users (`intel_pt_recording_options`).
+/// Bytes of an AUX area: perf's for privileged users (`intel_pt_recording_options`).
 const FIRST: usize = 4 << 20;
 
-/// In bytes.
+/// Minimum bytes after steps down.
 pub(super) const SMALLEST: usize = 64 << 10;
 
 /// Moves the trace event to the front: only the event of a ring may have an AUX area, and the

@@ -24,7 +24,7 @@ pub(super) struct OnlineCpus {
     watch: CpuWatch,
     started: Instant,
     last_look: Instant,
-    /// Their events could not be opened again.
+    /// CPUs whose events could not be opened again.
     refused: BTreeMap<u32, Errno>,
     /// Final readings of replaced events: CPU index, event index (`None` for sideband), reading.
     pub(super) replaced: Vec<(usize, Option<usize>, Reading)>,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// In ns, if threads are not pinned.
+/// Slack in ns, if threads are not pinned.
 const SLACK: u64 = 1_000_000;
 
 /// Processes that start and end on all CPUs, with some work in between.

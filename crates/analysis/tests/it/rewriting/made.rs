@@ -59,7 +59,7 @@ pub(crate) fn any_made() -> impl Strategy<Value = Made> {
 
 const PATHS: [&str; 5] = ["/nowhere/a", "/nowhere/b", "[vdso]", "//anon", "[heap]"];
 
-/// All have an identifier first.
+/// Returns events that all have an identifier first.
 fn events(count: usize) -> Vec<EventDescription> {
     let common = SampleType::IDENTIFIER | SampleType::IP | SampleType::TID | SampleType::TIME;
     let kinds = [
@@ -186,7 +186,8 @@ fn task(pid: i32, tid: i32, parent: i32, time: u64) -> Task {
     }
 }
 
-/// With `here`, the file claims this machine, so that names come from the kernel's symbol list.
+/// Writes a file. With `here`, it claims this machine, so that names come from the kernel's symbol
+/// list.
 pub(crate) fn file(
     count: usize,
     all: &[(u64, Made)],

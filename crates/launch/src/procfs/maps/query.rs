@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// See linux/fs.h.
+/// `struct procmap_query` (linux/fs.h).
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -46,7 +46,7 @@ const SHARED: u64 = 8;
 /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA`.
 const OR_NEXT: u64 = 16;
 
-/// In an MMAP2 record.
+/// Maximum bytes in an MMAP2 record.
 const BUILD_ID: usize = BuildId::MAX_RECORD_LEN;
 
 /// Returns the executable mapping at `at`, or else the next one. `name` is a buffer. With

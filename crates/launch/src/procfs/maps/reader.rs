@@ -19,7 +19,7 @@ pub struct MapsReader {
     build_ids: HashMap<FileId, Option<BuildId>>,
     /// False once the kernel has refused `PROCMAP_QUERY`.
     has_query: bool,
-    /// For the longest path.
+    /// Buffer for the longest path.
     name: Vec<u8>,
     counts: MapsCounts,
 }
