@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Here, Running, wait_until};
 
-/// No external connections.
+/// Settings without external connections.
 const SETTINGS: &str = "user_pref(\"marionette.port\", 0);
 user_pref(\"browser.startup.page\", 0);
 user_pref(\"browser.shell.checkDefaultBrowser\", false);

@@ -6,7 +6,7 @@ use crate::support::{Folded, Here, Run, c, c_with, cxx, folded, needs, rust};
 
 const WAYS: &str = "malloc calloc realloc aligned threads rise fork failures";
 
-/// Preloaded if installed.
+/// Allocators that are preloaded if installed.
 const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc.so.4"];
 
 struct Truth {

@@ -280,7 +280,7 @@ fn report_filters_samples() {
     assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
 }
 
-/// A named pipe.
+/// Process substitution passes a named pipe.
 #[test]
 fn report_reads_a_named_pipe() {
     needs!(PerfEvents);

@@ -17,7 +17,7 @@ const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
 const WAITS: &str = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 7";
 
-/// `$0` is rprof.
+/// Runs a script in its own mount namespace. `$0` is rprof.
 fn in_own_mounts(here: &Here, script: &str) -> Shell {
     let shell = here.command("unshare").words("-m sh -c").arg(script);
     shell.arg(RPROF)

@@ -40,7 +40,7 @@ fn field(tag: u64, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// String 4 is `main`.
+/// Encodes a profile's start. String 4 is `main`.
 fn pprof_start() -> Vec<u8> {
     let strings = ["", "samples", "count", "f", "main"];
     let strings = strings.map(|text| field(6, text.as_bytes())).concat();

@@ -2,7 +2,7 @@
 
 pub(super) struct Reader {
     pub(super) program: String,
-    /// Independent of other load.
+    /// Maximum CPU seconds, independent of other load.
     pub(super) seconds: u64,
     /// Maximum KiB of address space, with mapped files.
     pub(super) addresses: u64,

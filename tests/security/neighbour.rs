@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Here, Shell, c};
 
-/// Options of setpriv.
+/// Options of setpriv for an unprivileged user.
 pub(super) const NOBODY: &str = "--reuid 65534 --regid 65534 --clear-groups --inh-caps=-all";
 
 /// A world-searchable folder with the programs, and one that the neighbour owns.

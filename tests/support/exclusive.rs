@@ -14,7 +14,7 @@ pub(crate) fn change_settings() -> RwLockWriteGuard<'static, ()> {
     SETTINGS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Held while the command runs.
+/// Read lock of a command, held while it runs.
 pub(super) struct Turn {
     _guard: RwLockReadGuard<'static, ()>,
 }

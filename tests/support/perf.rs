@@ -18,7 +18,7 @@ pub(crate) struct PerfSample {
     pub(crate) frames: Vec<PerfFrame>,
 }
 
-/// `address name+offset (object)`.
+/// Frame: `address name+offset (object)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PerfFrame {
     pub(crate) address: String,

@@ -21,7 +21,7 @@ impl Here {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }
 
-    /// A mapped file must not grow.
+    /// Reads a copy: a mapped file must not grow.
     fn recording(&self) -> Option<PerfData> {
         let path = self.path("perf.data");
         let bytes = fs::read(&path).ok()?;

@@ -41,7 +41,7 @@ impl Report {
         }
     }
 
-    /// rprof rejects empty recordings.
+    /// Returns an empty report: rprof rejects empty recordings.
     pub(crate) fn without_events() -> Report {
         Report {
             events: Vec::new(),

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use super::shell::HANG;
 
-/// `Display` shows everything.
+/// Result of a command. `Display` shows everything.
 pub(crate) struct Run {
     pub(super) line: String,
     pub(super) status: ExitStatus,
@@ -58,7 +58,7 @@ impl Run {
         self
     }
 
-    /// Lost records, which every reader lacks.
+    /// Checks that perf reports only lost records, which every reader lacks.
     pub(crate) fn complains_of_losses_only(&self) -> &Run {
         let err = self.err();
         let is_known = |line: &str| {
@@ -70,7 +70,7 @@ impl Run {
         self
     }
 
-    /// Newline and tab are allowed.
+    /// Checks for control characters other than newline and tab.
     pub(crate) fn is_clean(&self) -> &Run {
         for text in [self.out(), self.err()] {
             let bad = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');

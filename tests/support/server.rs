@@ -69,7 +69,7 @@ impl Server {
         Server { url, state }
     }
 
-    /// `None` accepts everything.
+    /// Sets the response after the last reply. `None` accepts everything.
     pub(crate) fn then(&self, reply: Option<Reply>) {
         self.state().then = reply;
     }
@@ -176,7 +176,7 @@ fn check_headers(request: &Request, expected: &[(&str, &str)]) {
     assert!(request.headers["user-agent"].starts_with("rprof/"));
 }
 
-/// `push.v1.PushRequest` in a unary call of the Connect protocol.
+/// Parses `push.v1.PushRequest` in a unary call of the Connect protocol.
 pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     assert_eq!(request.path, "/push.v1.PusherService/Push");
     check_headers(
@@ -205,7 +205,7 @@ pub(crate) fn by_pyroscope(request: &Request) -> Sent {
     sent
 }
 
-/// `WriteRawRequest` as JSON.
+/// Parses `WriteRawRequest` as JSON.
 pub(crate) fn by_parca(request: &Request) -> Sent {
     use base64::Engine;
 

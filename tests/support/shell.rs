@@ -22,7 +22,7 @@ use rprof_testing::{Tether, default_signals};
 use super::report::Report;
 use super::run::Run;
 
-/// Longer than any command needs.
+/// Timeout, longer than any command needs.
 pub(super) const HANG: Duration = Duration::from_secs(180);
 
 /// Folder of one test. Dropping it also ends its processes.
@@ -68,7 +68,7 @@ impl Here {
             .words(args)
     }
 
-    /// Ignores configuration files.
+    /// Returns `perf` without configuration files.
     pub(crate) fn perf(&self, args: &str) -> Shell {
         let mut shell = self.command("perf").words(args);
         shell.command.env("PERF_CONFIG", "/dev/null");
@@ -317,7 +317,7 @@ fn spawn(command: &mut Command, line: &str) -> Child {
     (command.spawn()).unwrap_or_else(|e| panic!("cannot run `{line}`: {e}"))
 }
 
-/// Dropping the returned sender cancels this.
+/// Kills a hanging command. Dropping the returned sender cancels this.
 fn watch(child: &Child) -> Sender<()> {
     let (sender, receiver) = channel();
     let pid = Pid::from_child(child);

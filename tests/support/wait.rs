@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Panics after a timeout.
+/// Polls a condition. Panics after a timeout.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = Instant::now() + Duration::from_secs(120);
     while !is_so() {

@@ -31,7 +31,7 @@ impl Field {
 pub(crate) struct Message(Vec<(u64, Field)>);
 
 impl Message {
-    /// Any other field is a failure.
+    /// Parses a message with these fields. Any other field is a failure.
     pub(crate) fn read(mut bytes: &[u8], name: &str, known: &[u64]) -> Message {
         let mut fields = Vec::new();
         while !bytes.is_empty() {

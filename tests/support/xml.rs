@@ -84,7 +84,7 @@ fn entity(name: &str) -> char {
     }
 }
 
-/// XML 1.0, §2.2.
+/// Returns true for characters that XML 1.0 forbids, §2.2.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -12,7 +12,7 @@ const SHARES: [(&str, f64); 3] = [
     ("burn_ten", 10.0),
 ];
 
-/// `how` has objcopy's options.
+/// Strips a program. `how` has objcopy's options.
 fn stripped(here: &Here, program: &Path, name: &str, how: &str) -> PathBuf {
     let copy = here.path(name);
     let command = format!("objcopy {how} {} {}", program.display(), copy.display());

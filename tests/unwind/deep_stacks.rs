@@ -81,7 +81,7 @@ fn are_cut_where_the_way_cannot_be_known() {
     }
 }
 
-/// The leaf names encode the path.
+/// Records random walks, whose leaf names encode the path.
 fn walk(hertz: u32, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("paths.c", &["-O2", "-fomit-frame-pointer"]);

@@ -101,7 +101,7 @@ fn threads_of_a_32_bit_program_are_complete() {
     }
 }
 
-/// Stripped C libraries lack the name.
+/// Adds the name of a thread's start, which stripped C libraries lack.
 fn named(stack: &str) -> String {
     let frames: Vec<&str> = stack.split(';').collect();
     let own = ["left", "right"];

@@ -122,7 +122,7 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// The first three run always.
+/// Returns 32-bit programs, of which the first three run always.
 pub(super) const fn i386() -> [Variant; 6] {
     const OMITTED: &str = "-fomit-frame-pointer";
     [

@@ -17,7 +17,7 @@ use rprof_sampler::{Degradation, Session, SessionBuilder};
 
 use crate::watch::{ProcessWatch, Seen, WatchWriter};
 
-/// Every machine has CPU time.
+/// Sampled event, which every machine has.
 const EVENT: &str = "cpu-clock";
 
 /// Maximum bytes of a window's records, also at most a quarter of the memory budget.

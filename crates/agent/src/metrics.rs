@@ -32,7 +32,7 @@ pub fn serve(address: std::net::SocketAddr, status: Arc<Mutex<Status>>) -> Resul
     (thread.spawn(move || listener.run()).map(drop)).map_err(AgentError::System)
 }
 
-/// Name (without `rprof_agent_`), kind and description.
+/// Value with name (without `rprof_agent_`), kind and description.
 struct Metric<T> {
     name: &'static str,
     kind: &'static str,

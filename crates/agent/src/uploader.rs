@@ -15,7 +15,7 @@ use crate::spool::{Queued, Spool};
 /// Delay before the second attempt. Each failure doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Unless the server asks for more.
+/// Maximum delay, unless the server asks for more.
 const LONGEST: Duration = Duration::from_secs(300);
 
 const MAX_ASKED: Duration = Duration::from_secs(3600);

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::sideband_pass::Index;
 
-/// Further samples have no request.
+/// Maximum number of contexts. Further samples have no request.
 const MAX_CONTEXTS: usize = 4 << 20;
 
 const MAX_KEYS: usize = 256;
@@ -30,10 +30,10 @@ const MAX_SHOWN_KEYS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct RequestTimes {
     by_thread: FxHashMap<i32, Vec<Moment>>,
-    /// The filter accepts context c: `wanted[c]`.
+    /// Contexts that the filter accepts.
     wanted: Vec<bool>,
     name_of: Vec<u32>,
-    /// The first is [`NO_REQUEST`].
+    /// Names; the first is [`NO_REQUEST`].
     names: Vec<RequestName>,
     filters: bool,
     /// Reason why no sample has the key.

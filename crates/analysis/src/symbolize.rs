@@ -47,7 +47,7 @@ pub(crate) struct Symbolized {
 pub(crate) struct Symbols {
     pub(crate) functions: Vec<Function>,
     pub(crate) objects: Vec<Object>,
-    /// May contain any character.
+    /// Paths of source files. May contain any character.
     pub(crate) files: Vec<Box<str>>,
     /// Objects whose inlined calls are missing, although a debug build would show them.
     pub(crate) hides_inlined: Vec<ObjectId>,

@@ -18,7 +18,7 @@ pub trait Resolver {
 pub(crate) struct Sources<'a> {
     /// Folder of PMUs, such as [`EVENT_SOURCES`].
     pub(crate) pmus: PathBuf,
-    /// `None` to find it.
+    /// Mount point of tracefs; `None` to find it.
     pub(crate) tracefs: Option<PathBuf>,
     /// `None` disables functions of programs.
     pub(crate) resolver: Option<&'a dyn Resolver>,

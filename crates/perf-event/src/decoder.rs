@@ -8,7 +8,7 @@ use rprof_records::{
 /// Layouts of the events that share a ring buffer.
 #[derive(Clone, Debug)]
 pub struct RecordDecoder {
-    /// A single event has no id.
+    /// Ids and layouts. A single event has no id.
     events: Vec<(Option<u64>, SampleLayout)>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) const DATA_LEN_AT: u64 = 48;
 pub(crate) const HEADER_SIZE: usize = 104;
 /// Size of the oldest header, without features.
 const HEADER_SIZE_WITHOUT_FEATURES: u64 = 72;
-/// The magic and its own size.
+/// Bytes of the magic and the header's size.
 pub(crate) const PIPE_HEADER_SIZE: usize = 16;
 /// Event number of the HEADER_EVENT_TYPE record with rprof's private section in a stream. Every
 /// perf since 3.10 skips it. (perf 6.1 refuses unknown records and HEADER_FEATURE records with
@@ -69,7 +69,7 @@ pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
 pub(crate) struct FileHeader {
     pub(crate) attrs: AttrsWithIds,
-    /// perf wrote them until 3.10.
+    /// Event types, which perf wrote until 3.10.
     pub(crate) event_types: Vec<(u64, String)>,
     pub(crate) data: Range<usize>,
     pub(crate) features: FeatureSections,

@@ -180,7 +180,7 @@ pub(crate) enum Side {
     KernelSymbol = 2,
 }
 
-/// [`NameTable`](crate::names::NameTable) explains the hashing.
+/// Interned images. [`NameTable`](crate::names::NameTable) explains the hashing.
 #[derive(Debug, Default)]
 pub(crate) struct ImageTable {
     images: Vec<Image>,

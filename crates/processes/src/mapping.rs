@@ -29,7 +29,7 @@ impl Mapping {
         })
     }
 
-    /// Wraps for absurd `pgoff`s.
+    /// Returns an address's offset. Wraps for absurd `pgoff`s.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         self.file_offset
             .wrapping_add(address.wrapping_sub(self.start))

@@ -160,7 +160,7 @@ impl Space {
         }
     }
 
-    /// No mappings may follow.
+    /// Sorts the history. No mappings may follow.
     pub(crate) fn finish(&mut self) {
         self.changes.sort_unstable();
         self.changes.shrink_to_fit();

@@ -15,7 +15,7 @@ pub(crate) type Root = u32;
 
 pub(crate) const NIL: Root = u32::MAX;
 
-/// Read on the way down, four per cache line.
+/// Part of a node that searches read on the way down, four per cache line.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     start: u64,
@@ -23,7 +23,7 @@ struct Key {
     right: Root,
 }
 
-/// Read once found.
+/// Rest of a piece, read once found.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Interned lists.
+/// Interned lists. Memory: the items of distinct lists, and a few words per list.
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 #[derive(Clone, Debug)]
 pub(crate) struct TargetOnly {
     pids: HashSet<u32>,
-    /// `None` for all of the processes.
+    /// Sampled threads; `None` for all of the processes.
     tids: Option<HashSet<u32>>,
     follows: bool,
 }

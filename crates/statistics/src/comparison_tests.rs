@@ -185,7 +185,7 @@ fn of_many_a_difference_that_one_alone_would_show_is_not_sure() {
     );
 }
 
-/// Box and Muller.
+/// Draws a standard normal deviate (Box and Muller).
 fn normal(random: &mut Random) -> f64 {
     let mut uniform = || (random.next_u31() as f64 + 1.0) / (f64::from(1_u32 << 31) + 1.0);
     let (a, b) = (uniform(), uniform());

@@ -10,7 +10,7 @@ use crate::measured::{Design, Measured, differences, from_mean, logarithms, roun
 use crate::prior::Prior;
 use crate::random::{Dice, combinations};
 
-/// More deals are sampled.
+/// Maximum number of deals. More are sampled.
 const MAX_DEALS: usize = 1000;
 
 /// Runs of both sides for enumerating deals.

@@ -114,7 +114,7 @@ impl Timelines {
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     group: usize,
-    /// `None` while it runs.
+    /// Start of the current wait; `None` while it runs.
     waits_since: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ use crate::symbolize::SymbolsBuilder;
 pub(super) struct LiveFolding {
     rules: FoldingRules,
     shown: Vec<FunctionId>,
-    /// Scratch.
+    /// Scratch space.
     stack: Vec<(FunctionId, bool)>,
     kept: Vec<Kept>,
 }

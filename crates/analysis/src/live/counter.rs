@@ -30,7 +30,7 @@ pub(super) struct Counter {
     pub(super) skips_idle: bool,
     /// Damaged records, and records of unknown events.
     pub(super) unreadable: u64,
-    /// Scratch.
+    /// Scratch space.
     stack: Vec<u32>,
 }
 

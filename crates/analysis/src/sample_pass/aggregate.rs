@@ -28,7 +28,7 @@ pub(crate) struct SampleAggregator<'a> {
     pages: CodePageCache,
     lists: CallerListIds,
     caller_cache: CallerCache,
-    /// Scratch.
+    /// Scratch space.
     found: Vec<ResolvedSample>,
     words: Vec<u64>,
     /// Scratch: location ids of all callers of the batch.

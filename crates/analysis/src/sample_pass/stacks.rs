@@ -20,7 +20,7 @@ pub(crate) struct Locations {
     table: HashTable<LocationKey>,
 }
 
-/// Stored inline in the hash table.
+/// Location, stored inline in the hash table.
 #[derive(Clone, Copy, Debug)]
 struct LocationKey {
     lookup: u64,

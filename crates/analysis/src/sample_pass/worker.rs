@@ -32,15 +32,15 @@ use rprof_profile::waits::WAITS;
 pub(crate) struct Shared<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) filter: &'a Filter,
-    /// The filter accepts event e: `wanted[e]`.
+    /// Events that the filter accepts.
     pub(crate) wanted: &'a [bool],
     pub(crate) latency: LatencyOptions<'a>,
     pub(crate) requests: Option<&'a RequestTimes>,
-    /// Weights of event e are nanoseconds: `is_time[e]`.
+    /// Events whose weights are nanoseconds.
     pub(crate) is_time: &'a [bool],
     /// Fast parser by event, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
-    /// Chains of event e may begin with one address twice.
+    /// Events whose chains may begin with one address twice.
     pub(crate) may_repeat_leaf: &'a [bool],
     pub(crate) pass: PassOptions,
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,

@@ -101,7 +101,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Every result is [`Availability::Unknown`].
+    /// Disables trials: results are [`Availability::Unknown`].
     pub(super) fn none() -> Trials<'a> {
         Trials {
             opener: None,

@@ -8,7 +8,7 @@ const NO_EVENT: &str = "an event is missing beside a comma";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub(super) text: &'a str,
-    /// `None` outside groups.
+    /// Number of the group; `None` outside groups.
     pub(super) group: Option<u32>,
     pub(super) group_letters: Option<&'a str>,
 }

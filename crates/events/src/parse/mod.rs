@@ -12,7 +12,7 @@ use letters::add_group_letters;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// More than a machine has tracepoints.
+/// Maximum number of events, more than a machine has tracepoints.
 const MAX_EVENTS: usize = 1 << 14;
 
 /// Parser of events. Looks up machine-specific names in sysfs and tracefs.

@@ -21,7 +21,7 @@ impl Mount {
         Mount::parse_all(&String::from_utf8_lossy(&text))
     }
 
-    /// Skips invalid lines.
+    /// Parses a mountinfo. Skips invalid lines.
     pub(crate) fn parse_all(mountinfo: &str) -> Vec<Mount> {
         mountinfo.lines().filter_map(Mount::parse).collect()
     }

@@ -21,7 +21,7 @@ pub(super) struct Assembler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// Register 10 is the frame pointer.
+/// Register number; 10 is the frame pointer.
 pub(super) type Register = u8;
 pub(super) const FRAME: Register = 10;
 

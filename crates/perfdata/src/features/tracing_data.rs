@@ -23,7 +23,7 @@ use super::{Feature, FeatureSections};
 
 const MAGIC: &[u8] = b"\x17\x08Dtracing";
 
-/// Ftrace's own formats are stored separately.
+/// System of ftrace's own formats, which are stored separately.
 const FTRACE: &[u8] = b"ftrace";
 
 /// Tracepoint descriptions of a recording (TRACING_DATA).

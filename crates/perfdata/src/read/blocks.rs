@@ -74,7 +74,7 @@ pub struct Blocks<'a> {
     endian: Endian,
     inflate: Option<Inflate<'a>>,
     ended: bool,
-    /// Until it is returned.
+    /// Damage, until it is returned.
     damage: Option<Damage>,
     /// Compressed bytes in all files, before and after expansion.
     compressed: u64,

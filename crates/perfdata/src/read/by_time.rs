@@ -83,7 +83,7 @@ use crate::error::Damage;
 pub struct RecordsByTime<'a> {
     blocks: Blocks<'a>,
     events: &'a Events,
-    /// FINISHED_ROUND records control the release.
+    /// True if FINISHED_ROUND records control the release.
     has_rounds: bool,
     /// Blocks with waiting records, and the current one.
     held: VecDeque<HeldBlock<'a>>,

@@ -83,7 +83,7 @@ pub struct GrowingWriter<W: Storage> {
     places: Vec<(u64, u64)>,
     pending: Vec<u8>,
     data_start: u64,
-    /// A multiple of eight.
+    /// End of the last record, a multiple of eight.
     end: u64,
     limit: u64,
     failed: bool,

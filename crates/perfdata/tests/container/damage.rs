@@ -50,7 +50,7 @@ fn truncated_files_keep_the_records_before_the_cut() {
     }
 }
 
-/// A fixed seed (xorshift64*).
+/// Random numbers with a fixed seed (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {

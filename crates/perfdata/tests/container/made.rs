@@ -106,7 +106,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
     PerfData::read(bytes, Path::new("test"))
 }
 
-/// A stream's header records are omitted.
+/// Returns the records, without a stream's header records.
 pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     let header = [64, 65, 66, 67, 80].map(RecordType);
     let mut all = Vec::new();

@@ -15,14 +15,14 @@ const MIN_NEW: usize = 1024;
 /// last mapping. Beyond the limits, mappings get the unnamed image [`Images::NONE`].
 #[derive(Debug)]
 pub struct Images {
-    /// `None` for a free number.
+    /// Images by number; `None` for a free number.
     slots: Vec<Option<Slot>>,
     /// Free numbers, least recently used first.
     free: VecDeque<u32>,
     numbers: HashMap<Key, ImageId>,
     serials: u64,
     bytes: usize,
-    /// Since the last sweep.
+    /// New images since the last sweep.
     new: usize,
     /// Mapped images at the last sweep.
     swept: usize,
@@ -37,7 +37,7 @@ struct Slot {
     serial: u64,
 }
 
-/// A build-id needs no path.
+/// Key of an image. A build-id needs no path.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key(Option<Box<[u8]>>, ImageIdentity);
 

@@ -24,7 +24,7 @@ pub fn find<B>(mappings: &[LiveMapping<B>], address: u64) -> Option<&LiveMapping
     (address < mapping.end).then_some(mapping)
 }
 
-/// Cuts overlapped mappings.
+/// Inserts a mapping, and cuts overlapped ones.
 pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapping<B>) {
     let first = mappings.partition_point(|m| m.end <= new.start);
     let last = mappings.partition_point(|m| m.start < new.end);

@@ -66,7 +66,7 @@ pub struct Session {
     realtime: Option<u8>,
     trace: Option<TraceUnit>,
     unsent: u64,
-    /// `None` if only threads are recorded.
+    /// Watch of CPUs; `None` if only threads are recorded.
     online: Option<OnlineCpus>,
     is_enabled: AtomicBool,
     switches_paused: Arc<AtomicBool>,

@@ -15,7 +15,7 @@ pub(crate) fn sh(script: &str) -> Launcher {
     Launcher::new("sh").args(["-c", script])
 }
 
-/// Every machine has the timer.
+/// Samples by the timer, which every machine has.
 pub(crate) fn cpu_clock() -> SessionBuilder {
     Session::builder().event(Event::cpu_clock())
 }

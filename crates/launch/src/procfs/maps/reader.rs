@@ -15,7 +15,7 @@ type FileId = ((u32, u32), u64);
 #[derive(Debug)]
 pub struct MapsReader {
     proc: Procfs,
-    /// `None` for a file without one.
+    /// Build-ids by file; `None` for a file without one.
     build_ids: HashMap<FileId, Option<BuildId>>,
     /// False once the kernel has refused `PROCMAP_QUERY`.
     has_query: bool,
@@ -113,7 +113,7 @@ impl MapsReader {
         text::read(file, into)
     }
 
-    /// Restores `into` after an error.
+    /// Queries all mappings. Restores `into` after an error.
     fn query_all(
         &mut self,
         file: &File,
