@@ -63,7 +63,6 @@ pub struct ProfileBuilder {
     samples: Option<Vec<Sample>>,
     as_streams: bool,
     has_callchains: Option<bool>,
-    /// Index of the off-CPU event.
     waits: Option<usize>,
     text_bytes: TextBytes,
 }
@@ -105,7 +104,6 @@ pub struct SymbolTables {
 /// An element of [`ProfileBuilder::intern_stack`]: a frame, or a function that is not inlined and
 /// has no address.
 pub trait IntoFrame: Copy {
-    /// Returns the frame, interned if it is a function.
     fn into_frame(self, builder: &mut ProfileBuilder) -> FrameId;
 }
 

@@ -36,7 +36,7 @@ pub const GROWTH: &str = "memory-growth";
 /// Name of the event of bytes that left the memory in use between two snapshots.
 pub const RELEASE: &str = "memory-release";
 
-/// End of the name of an event whose samples weigh their latency: `cpu-clock:latency`.
+/// Suffix of events whose samples weigh their latency: `cpu-clock:latency`.
 const LATENCY: &str = ":latency";
 
 pub(crate) fn by_latency(event: &str) -> String {

@@ -244,7 +244,7 @@ impl<'f> Stacks<'f> {
         }
     }
 
-    /// Converts a count to the common unit, which shrinks for fractions. `None` on overflow.
+    /// Converts a count to the common unit. `None` on overflow.
     fn count(&mut self, count: Count, line: u64) -> Option<u64> {
         if count.digits > 0 {
             self.fractions.add(line);
@@ -344,7 +344,6 @@ impl<'f> Stacks<'f> {
     }
 }
 
-/// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
 /// Warning about stacks with more than [`MAX_FRAMES`] frames.

@@ -66,7 +66,7 @@ pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) 
     }
 }
 
-/// C++ operators with brackets in their names, longest first.
+/// Longest first.
 const OPERATORS: [&str; 10] = [
     "operator<=>",
     "operator<<=",

@@ -9,7 +9,6 @@ use rustc_hash::FxBuildHasher;
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// End of each list in `items`, and start of the next.
     ends: Vec<usize>,
     table: HashTable<u32>,
 }

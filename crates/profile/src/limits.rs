@@ -63,10 +63,8 @@ impl Default for ReadingBudget {
 /// Memory reservation for reading a profile.
 #[derive(Debug)]
 pub struct MemoryReservation {
-    /// `None` if there is no budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
-    /// Bytes outside the profile.
     beside: u64,
 }
 

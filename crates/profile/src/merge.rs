@@ -133,7 +133,6 @@ impl Merging {
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
                 let object = objects[function.object.0 as usize];
-                // In another build, the address belongs to another function.
                 let here = profile.objects[function.object.0 as usize].build_id;
                 let is_same_build = builder.object(object).build_id == here;
                 builder.add_function(moved_function(function, object, is_same_build, &files))
@@ -191,7 +190,7 @@ impl Merging {
         index
     }
 
-    /// Interns an object by name and kind. The first build-id wins.
+    /// The first build-id wins.
     fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
         let key = (object.name.clone(), object.kind);
         *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))

@@ -40,8 +40,7 @@ pub fn matches_function(pattern: &str, name: &str) -> bool {
         || SourceName::parse(name).is_some_and(|source| matches_source(pattern, &source))
 }
 
-/// Returns true if a pattern matches a function of an interpreted language: its name alone, or with
-/// any end of its path.
+/// Returns true for a function's name alone, or with any end of its path.
 fn matches_source(pattern: &str, source: &SourceName<'_>) -> bool {
     let parts = source.file.matches('/').count() + 1;
     matches_name(pattern, &source.bare())
@@ -49,7 +48,6 @@ fn matches_source(pattern: &str, source: &SourceName<'_>) -> bool {
             && (0..=parts.min(MAX_PARTS)).any(|parts| matches_name(pattern, &source.text(parts)))
 }
 
-/// Maximum number of path components in a pattern.
 const MAX_PARTS: usize = 16;
 
 /// Removes a `(file:line)` suffix; `None` if there is none.
@@ -71,7 +69,6 @@ pub(crate) fn without_distinction(name: &str) -> Option<&str> {
 
 fn without_linkage_name(name: &str) -> Option<&str> {
     let (bare, linkage) = name.strip_suffix(']')?.rsplit_once(" [")?;
-    // The last one is of Ada.
     let is_mangled = ["_Z", "_R", "_D"]
         .iter()
         .any(|start| linkage.starts_with(start))

@@ -122,7 +122,6 @@ pub struct SampleColumns {
     weights: Vec<u64>,
 }
 
-/// Marks a sample without a CPU number.
 const NO_CPU: u32 = u32::MAX;
 
 impl SampleColumns {

@@ -11,7 +11,7 @@ pub struct StackId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameListId(pub u32);
 
-/// Stacks of two interned lists each: callers, which stacks share, and leaf frames.
+/// Stacks of two lists each: callers, which stacks share, and leaf frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameStacks {
     lists: Lists<u32>,

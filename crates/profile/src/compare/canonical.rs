@@ -10,7 +10,6 @@ use crate::frame::{Object, ObjectKind};
 use crate::generics::elide_arguments;
 use crate::pattern::without_distinction;
 
-/// Clone suffixes with a number.
 const NUMBERED: [&str; 7] = [
     "llvm",
     "isra",
@@ -21,7 +20,6 @@ const NUMBERED: [&str; 7] = [
     "__uniq",
 ];
 
-/// Clone suffixes with or without a number.
 const ALONE: [&str; 5] = ["cold", "warm", "cfi", "argprom", "localalias"];
 
 /// Minimum length of a crate disambiguator. Shorter numbers may be array lengths.
@@ -62,7 +60,7 @@ pub(super) fn of_any_build(name: &str, fold_generics: bool) -> Cow<'_, str> {
     }
 }
 
-/// Removes addresses and counters from JIT names: `0x7f…`, `@12`.
+/// Removes addresses and counters: `0x7f…`, `@12`.
 pub(super) fn jit_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;

@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::sides::Sides;
 use super::{FunctionDiff, ProfileDiff, Verdict};
 
-/// Minimum share of a total's change explained by changed functions below.
+/// Share of a total's change that functions below must explain.
 const LIMIT: f64 = 0.75;
 
-/// Maximum ratio of a caller's logarithmic change to its callee's, if explained.
+/// Maximum ratio of logarithmic changes of caller and callee, if explained.
 const STANDS_OUT: f64 = 1.5;
 
 pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
@@ -93,8 +93,7 @@ impl Below {
         below
     }
 
-    /// Returns the function below with the largest part of a row's change, if functions below
-    /// explain most of it.
+    /// Returns the function below that explains most of a row's change, if one does.
     fn explanation(&self, row: usize, change: f64) -> Option<usize> {
         let rows = self.by_row.get(&(row as u32))?;
         let along = |[old, new]: &[f64; 2]| (new - old) * change.signum();

@@ -5,10 +5,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::FunctionDiff;
 use super::sides::Sides;
 
-/// Minimum share of a function's weight inside its enclosing function.
+/// Share of a function's weight that its enclosing function must contain.
 const LIMIT: f64 = 0.75;
 
-/// Weight of one-sided functions inside others.
 #[derive(Debug, Default)]
 pub(super) struct Enclosing {
     by_row: FxHashMap<u32, Above>,

@@ -8,17 +8,13 @@ use rustc_hash::FxHashMap;
 use super::sides::Quantity;
 use super::{Change, CompareError, CompareOptions, MIN_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
-/// Significance level for the whole program.
 const WHOLE_LEVEL: f64 = 0.01;
 
-/// Minimum degrees of freedom for a test of the whole program without prior.
 const ENOUGH: usize = 3;
 
-/// A permutation test is useful if its smallest possible p-value is at most this multiple of `q`.
-/// Five pairs have sixteen permutations.
+/// A permutation test is useful up to this multiple of `q`. Five pairs have sixteen permutations.
 const NEARLY: f64 = 2.0;
 
-/// Relative rounding tolerance of permutation p-values.
 const SAME: f64 = 1e-9;
 
 /// Power of a visible change.
@@ -39,7 +35,7 @@ pub(super) fn is_judged(quantity: &Quantity) -> bool {
         .any(|samples| *samples >= MIN_SAMPLES)
 }
 
-/// Bits of amounts and samples. Quantities with equal keys share a test.
+/// Bits of amounts and samples. Equal keys share a test.
 type Key = ([Vec<u64>; 2], [u64; 2]);
 
 fn key(quantity: &Quantity) -> Key {
@@ -53,7 +49,6 @@ pub(super) struct Family<'o> {
     pub(super) prior: Prior,
     pub(super) options: &'o CompareOptions,
     pub(super) resolution: f64,
-    /// Smallest relevant amount of change.
     pub(super) least: f64,
     /// If false, findings are only suspicions.
     pub(super) is_certain: bool,
@@ -92,7 +87,7 @@ impl Family<'_> {
         let correction = self.options.correction;
         let mut tested = rprof_statistics::judge_by(&comparisons, q, correction);
         self.drop_what_chance_deals(&quantities_of_tests, &mut tested)?;
-        // A single change must pass the correction's strictest step.
+        // A single change must pass the strictest step.
         let level = correction.level_alone(q, comparisons.len());
         let mut changes = parts.map(|part| part.iter().map(unjudged).collect::<Vec<Change>>());
         for part in [0, 1] {
@@ -112,8 +107,8 @@ impl Family<'_> {
         Ok((changes, own.collect()))
     }
 
-    /// Withdraws findings that a permutation test does not confirm. With too few permutations, also
-    /// withdraws findings based on accidental agreement of runs.
+    /// Withdraws findings that a permutation test does not confirm, or that few runs agree on by
+    /// accident.
     fn drop_what_chance_deals(
         &self,
         quantities: &[&Quantity],
@@ -133,7 +128,7 @@ impl Family<'_> {
         else {
             return Ok(());
         };
-        // With few runs no permutation is rare enough: require the rarest.
+        // No permutation of few runs is rare enough: require the rarest.
         let rarest = 1.0 / rprof_statistics::ways_to_deal(runs_of(quantities[0]), design);
         let most = self.q().max(rarest * (1.0 + SAME));
         let level = (self.options.correction).level_alone(self.q(), tested.len());
@@ -218,8 +213,7 @@ impl Family<'_> {
         )?)
     }
 
-    /// Compares cautiously if runs are too few for a permutation test. Findings must pass this
-    /// comparison, too.
+    /// Compares cautiously if runs are too few for a permutation test.
     fn compare_few(&self, quantity: &Quantity) -> Result<Option<Comparison>, CompareError> {
         let (design, threshold) = (self.options.design, self.options.threshold);
         let ways = rprof_statistics::ways_to_deal(runs_of(quantity), design);

@@ -96,8 +96,8 @@ impl ProfileDiff {
         rows.into_iter()
     }
 
-    /// Returns true if the interval's upper bound is a relevant increase. Leaves functions with
-    /// nearly the whole weight to the test of the program: it has no sampling noise.
+    /// Returns true if the interval's upper bound is a relevant increase. Functions with nearly the
+    /// whole weight are left to the test of the program, which has no sampling noise.
     fn may_count(&self, change: &Change) -> bool {
         let is_program = [(change.old, self.whole.old), (change.new, self.whole.new)];
         if self.work != Work::Share
@@ -202,7 +202,6 @@ mod tests {
         let (answer, names) = with(&[], &[], Scope::All);
         assert_eq!((answer, &*names[0]), (Gate::Regressed, "parse"));
         assert_eq!(with(&[], &[], Scope::Own).1, ["parse"]);
-        // Its callers increase as well, and fail if it is out of scope.
         assert_eq!(with(&[], &[], Scope::Inclusive).1, ["parse"]);
         assert_eq!(with(&["run"], &[], Scope::All).1, ["run"]);
         assert_eq!(with(&[], &[], Scope::Program), (Gate::Regressed, vec![]));

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::unit::WeightUnit;
 
-/// Assumed number of runs behind user-given noise.
 const GIVEN_RUNS: usize = 20;
 
 pub(super) fn judge(
@@ -82,7 +81,7 @@ pub(super) fn judge(
     Ok(diff)
 }
 
-/// Estimates the noise between runs. Prefers the user's value, and assumes one without replicates.
+/// Estimates the noise between runs. Prefers the user's value.
 fn prior(
     own: &[Quantity],
     whole: &Quantity,

@@ -18,7 +18,7 @@ use crate::model::Profile;
 pub(super) struct Names {
     distinct: Values<CanonicalName>,
     fold_generics: bool,
-    /// Build-ids by canonical object name; `None` for several or unknown builds.
+    /// `None` for several or unknown builds.
     builds: FxHashMap<Box<str>, Option<BuildId>>,
 }
 
@@ -41,7 +41,7 @@ impl Names {
         }
     }
 
-    /// Returns true if a function's name is valid in all profiles: it is no
+    /// Returns true if a name is valid in all profiles: it is no
     /// [address](crate::Function::located), or its object has one build.
     fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
         function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
@@ -86,7 +86,6 @@ impl Names {
         // A name in one object per side is one function, even if the objects' names differ.
         let by_name = |number: usize| names[number].function.as_deref();
         unite(&mut one_of, is_on, by_name);
-        // Renamed objects have made further names equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
         // Closure numbers change with edits above, paths with enclosing functions.
         for less in [without_numbers, without_paths_of_closures] {
@@ -112,7 +111,7 @@ fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> V
     names
 }
 
-/// Maps old objects to renamed new ones, such as `./app-old` to `./app-new`.
+/// Maps old objects to new ones, such as `./app-old` to `./app-new`.
 fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Box<str>, Box<str>> {
     let mut functions: FxHashMap<&str, [FxHashSet<&str>; 2]> = FxHashMap::default();
     for (number, name) in names.iter().enumerate() {
@@ -127,8 +126,7 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
     renamed.map(|(old, new)| (old.into(), new.into())).collect()
 }
 
-/// Maps one-sided keys of the old side to keys of the new side, starting with the most common
-/// items.
+/// Maps one-sided keys of both sides, the most common items first.
 pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
     held: &FxHashMap<&'n str, [FxHashSet<T>; 2]>,
 ) -> FxHashMap<&'n str, &'n str> {
@@ -208,7 +206,6 @@ fn unite<K: Eq + std::hash::Hash>(
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) names: Vec<CanonicalName>,
-    /// Row by name number; `u32::MAX` without samples.
     of_name: Vec<u32>,
 }
 

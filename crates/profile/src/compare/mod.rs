@@ -4,27 +4,6 @@
 //! [`compare()`] is a pure function of the profiles: no clock, no chance, no files. Swapped sides
 //! give a mirrored result.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`canonical`] | build-independent names of functions and objects |
-//! | `matching` | matching of functions |
-//! | `spelling`, `respelled` | different spellings of a function's name |
-//! | `run`, `sides` | amounts by row and run |
-//! | `judge` | the whole comparison |
-//! | `family` | joint verdicts, by `rprof-statistics` |
-//! | `reparented` | new work versus calls from another caller |
-//! | `shift` | cost moved between functions, uniform changes |
-//! | `callers` | calls between rows |
-//! | `enclosing` | enclosing functions of one-sided functions |
-//! | `causes` | changed callees that explain totals |
-//! | `gate` | [`ProfileDiff::gate`]: whether a change passes |
-//! | `gate_rules` | [`GateRules`]: which increases fail a gate |
-//! | [`calibration`] | noise and false alarms of equal runs |
-//! | `renames` | guessed renames |
-//! | `pairs` | [`MatchedFunctions`]: matching without verdicts |
-//! | `result` | [`ProfileDiff`] and its parts |
-//! | `stacks` | stacks of both sides |
-//!
 //! # Rules
 //! - An amount is the weight of a run's samples, or the weight per unit of [`Work`]. Self and total
 //!   are judged together. The [correction](CompareOptions::correction) controls the [false
@@ -81,7 +60,7 @@ use crate::views::top::WeighBy;
 /// Minimum number of effective samples for a verdict on a function, in one side's mean run.
 pub const MIN_SAMPLES: f64 = 30.0;
 
-/// Minimum number of samples in a side's mean run. With fewer, a program only starts and exits.
+/// Minimum samples in a side's mean run. With fewer, a program only starts and exits.
 pub(crate) const MIN_OF_A_SIDE: f64 = 5.0;
 
 /// Factor for [`Change::runs_needed_denser`]: 4,999 samples per second instead of 999.

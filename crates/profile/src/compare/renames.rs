@@ -4,14 +4,11 @@ use super::callers::Calls;
 use super::sides::Sides;
 use super::{FunctionDiff, GuessedRename, MIN_SAMPLES, Presence};
 
-/// Maximum number of examined functions per side, heaviest first.
 const LIMIT: usize = 50;
 
-/// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
 
-/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous ones, and those with
-/// few samples, which chance may remove.
+/// Pairs one-sided functions by caller, callees and weight. Skips ambiguous and rare ones.
 pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
     let heaviest = |presence: Presence| {
         let is_one = |row: &usize| {

@@ -11,10 +11,8 @@ use rustc_hash::FxHashMap;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, Noise, Verdict};
 
-/// Standard deviations of chance in a sum of few samples.
 const DEVIATIONS: f64 = 2.0;
 
-/// Amounts below some functions, by leaf.
 pub(super) struct SpentBelow {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
     /// Sampling variance per side, as a multiple of the amount.
@@ -28,7 +26,6 @@ pub(super) struct SpentBelow {
 pub(super) struct Growth {
     /// Lower bound, given the noise.
     pub(super) sure: f64,
-    /// Observed value.
     pub(super) shown: f64,
     /// Upper bound, given the noise.
     pub(super) possible: f64,
@@ -73,7 +70,6 @@ impl SpentBelow {
             shown: 0.0,
             possible: 0.0,
         };
-        // Functions with too few samples are evaluated together.
         let (mut below, mut own) = (0.0, [0.0; 2]);
         for (leaf, [old, new]) in self.by_row.get(&(row as u32)).into_iter().flatten() {
             let change = &functions[*leaf as usize].own;

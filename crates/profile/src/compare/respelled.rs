@@ -44,7 +44,7 @@ struct Spelled<'a> {
 }
 
 impl Spelled<'_> {
-    /// Groups names by object and key. Skips groups of one name, or without one-sided names.
+    /// Groups names by object and key. Skips groups without a choice.
     fn groups<'k>(
         &'k self,
         united: &United<'_>,
@@ -149,9 +149,7 @@ impl Spelled<'_> {
 }
 
 struct United<'a> {
-    /// Parent of each name. A representative is its own parent.
     one_of: &'a mut [u32],
-    /// Sides of a set, by representative.
     sides: Vec<[bool; 2]>,
     is_on: [&'a [bool]; 2],
 }
@@ -194,7 +192,6 @@ impl<'a> United<'a> {
         group.iter().copied().filter(is_left).collect()
     }
 
-    /// Unites names of two sides under the first of `one`, if both sides have any.
     fn join_all(&mut self, one: &[usize], other: &[usize]) {
         if let ([first, rest @ ..], false) = (one, other.is_empty()) {
             rest.iter()
@@ -203,7 +200,6 @@ impl<'a> United<'a> {
         }
     }
 
-    /// Unites two names under the second one's representative.
     fn join(&mut self, number: usize, with: usize) {
         let [number, with] = [number, with].map(|number| self.name_of_all(number));
         if number != with {

@@ -3,13 +3,11 @@ use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::views::top::WeighBy;
 
-/// A recording with functions mapped to rows.
 pub(super) struct Run<'p> {
     pub(super) profile: &'p Profile,
     pub(super) event: usize,
     pub(super) weigh_by: WeighBy,
     pub(super) rows: Vec<u32>,
-    /// True if stacks omit inlined calls.
     pub(super) drops_inlined: bool,
     /// True for functions with [bare closure names](is_any_closure). Unrelated closures share them,
     /// so inlined ones count for their enclosing functions.
@@ -21,7 +19,7 @@ pub(super) struct Run<'p> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) weight: u64,
-    /// Sum of squared sample weights, assumed equal within an aggregated stack.
+    /// Sum of squares, with weights assumed equal within an aggregated stack.
     squares: f64,
 }
 

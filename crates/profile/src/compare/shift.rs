@@ -8,13 +8,11 @@ use super::reparented::SpentBelow;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 
-/// Minimum p-value of "all functions changed by one factor".
+/// P-value of "all functions changed by one factor".
 const AGREE: f64 = 0.05;
 
-/// Minimum number of functions for a uniform change.
 const SEVERAL: usize = 3;
 
-/// Amounts to examine.
 #[derive(Clone, Copy)]
 enum Part {
     Own,
@@ -107,7 +105,6 @@ struct Changes<'a> {
     diff: &'a ProfileDiff,
     calls: &'a Calls,
     enclosing: &'a Enclosing,
-    /// Amounts below, for totals.
     spent: Option<&'a SpentBelow>,
     part: Part,
     changed: &'a [usize],
@@ -147,8 +144,6 @@ impl Changes<'_> {
         if growth.sure >= half {
             return None;
         }
-        // A function of both sides counts, unless calls from another caller explain most of its
-        // change.
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }

@@ -53,7 +53,7 @@ impl Spelling {
         !self.told.is_empty()
     }
 
-    /// Returns false only if both names have arguments, and these differ.
+    /// Returns false only if both names have different arguments.
     pub(super) fn agrees(&self, other: &Spelling) -> bool {
         !(self.tells() && other.tells()) || self.told == other.told
     }

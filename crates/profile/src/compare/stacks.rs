@@ -9,7 +9,6 @@ use super::matching::renamed;
 use super::sides::Sides;
 use crate::intern::{Lists, Values};
 
-/// Sums stacks by rows and thread name, unsorted.
 pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
     let mut names: Values<String> = Values::default();
     let mut lists: Lists<u32> = Lists::default();

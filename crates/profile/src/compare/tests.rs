@@ -14,10 +14,8 @@ use super::*;
 use crate::builder::ProfileBuilder;
 use crate::frame::Frame;
 
-/// Weight of a sample: 1 ms.
 const MS: u64 = 1_000_000;
 
-/// Builds a profile of stacks with sample counts, in one object.
 fn profile(stacks: &[(String, u64)]) -> Profile {
     in_object(stacks, "/usr/bin/app")
 }

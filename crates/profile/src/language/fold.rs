@@ -48,7 +48,7 @@ impl Profile {
         true
     }
 
-    /// Adds functions with readable names. Returns the new function of each old one.
+    /// Returns the new function of each old one.
     fn add_sources(&mut self) -> Vec<FunctionId> {
         let mut texts = texts(&self.functions, &self.objects).into_iter();
         let by_line = self
@@ -255,11 +255,9 @@ fn generated_object(name: String) -> Object {
     }
 }
 
-/// Maximum number of path components to tell files apart.
 const MAX_PARTS: usize = 16;
 
-/// Returns the display names of all functions with a source. Functions of different files never
-/// have equal names.
+/// Returns display names. Functions of different files never have equal ones.
 fn texts(functions: &[Function], objects: &[Object]) -> Vec<String> {
     let named: Vec<SourceName<'_>> = (functions.iter())
         .filter_map(|function| SourceName::of(function, &objects[function.object.0 as usize]))

@@ -1,12 +1,4 @@
 //! Languages of functions, and stacks without the code of interpreters.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`languages`] | [`Language`] |
-//! | [`source_name`] | [`SourceName`]: names that runtimes give to functions of their language |
-//! | [`native`] | languages of compiled functions, by their names |
-//! | [`rules`] | [`FoldingRules`]: which frames of a stack belong to an interpreter |
-//! | [`fold`] | [`Profile::fold_languages`](crate::Profile::fold_languages) |
 
 pub mod fold;
 pub mod languages;

@@ -11,7 +11,6 @@ use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 use crate::runtime::Runtime;
 
-/// Role of a function in a profile's languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Function in an interpreted language. Functions of equal name and file share a number.
@@ -59,11 +58,10 @@ pub enum Kept {
 #[derive(Clone, Debug, Default)]
 pub struct FoldingRules {
     roles: Vec<Role>,
-    /// Parsed lines of sources, and whether they describe code, by function.
+    /// Parsed lines, and whether they describe code, by function.
     places: FxHashMap<u32, (u32, u32, bool)>,
     /// Functions that only name the generated code before them.
     stubs: FxHashSet<u32>,
-    /// Frames in place of unknown functions.
     gaps: FxHashSet<u32>,
 }
 
@@ -233,7 +231,6 @@ impl FoldingRules {
             {
                 kept.pop();
             }
-            // Without a name, several functions look like one.
             (Role::Unnamed(_), Some((last, _))) if stack[last].0 == stack[at].0 => return,
             // The code of an unnamed function, and the frame in its place.
             (Role::Unnamed(language), Some((last, Role::Unnamed(of))))
@@ -305,7 +302,6 @@ fn role_of(function: &Function, object: &Object) -> Role {
     if let Some(language) = runtime_of_image(object.base_name()) {
         return Role::Plumbing(language);
     }
-    // V8 in other programs than Node.js.
     if name.is_ok_and(|name| name.starts_with("Builtins_") || name.starts_with("v8::")) {
         return Role::Plumbing(Language::JavaScript);
     }
@@ -333,7 +329,6 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
     }
 }
 
-/// Returns the language of an interpreter's image, by file name.
 fn runtime_of_image(base: &str) -> Option<Language> {
     let is_version = |rest: &str| {
         let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'd' | 'm' | 't' | 'u');
@@ -486,7 +481,6 @@ mod tests {
 
     #[test]
     fn one_activation_with_two_names_is_one_frame() {
-        // A trampoline, and the frame that a profiler added.
         let trampoline = "py::f:/x/app.py@jit";
         let added = "py::f:/x/app.py:3@jit";
         assert_eq!(folded(&[trampoline, EVAL, added]), ["py::f:/x/app.py:3"]);

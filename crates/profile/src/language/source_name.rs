@@ -89,20 +89,17 @@ impl<'n> SourceName<'n> {
     }
 }
 
-/// Returns true for generated code of a runtime that is no function of the program.
 pub(super) fn is_generated_plumbing(name: &str, runtime: Option<Runtime>) -> bool {
     javascript::is_plumbing(name) || java::is_plumbing(name, runtime)
 }
 
-/// Returns the language of a frame in place of unknown functions, before it has a
-/// [source](Function::source).
+/// Returns the language of a gap's frame, before it has a [source](Function::source).
 pub(super) fn language_of_gap(function: &Function, object: &Object) -> Option<Language> {
     let name = function.name.as_deref().ok()?;
     let is_new = function.source.is_none() && is_generated(object);
     gap(name).filter(|_| is_new)
 }
 
-/// Returns the language of a frame in place of unknown functions, by its name.
 pub(super) fn gap(name: &str) -> Option<Language> {
     let found = GAPS.iter().find(|(gap, _)| *gap == name);
     found.map(|(_, language)| *language)

@@ -272,8 +272,7 @@ mod tests {
     use super::*;
     use crate::{ProfileBuilder, Sample, Thread, WeighBy, WeightUnit};
 
-    /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes of one thread,
-    /// two CPUs.
+    /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes, two CPUs.
     fn profile() -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let other = builder.add_event("other", WeightUnit::Events);

@@ -92,7 +92,6 @@ impl StackTree {
         tree
     }
 
-    /// Ends open subtrees except the outermost `kept`.
     fn close(&mut self, open: &mut Vec<u32>, kept: usize) {
         let end = self.functions.len() as u32;
         for node in open.drain(kept..) {
@@ -217,7 +216,7 @@ fn ranks(profile: &Profile) -> Vec<u32> {
     ranks
 }
 
-/// Sorts paths by the ranks of their frames, root first. Returns their indexes.
+/// Sorts paths by the ranks of their frames. Returns their indexes.
 ///
 /// Sorts by level, so each shared prefix is examined once, however deep.
 fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {

@@ -92,7 +92,6 @@ pub struct RowKey {
 }
 
 impl RowKey {
-    /// Key of samples without frames.
     const NONE: RowKey = RowKey {
         comm: None,
         pid: None,
@@ -120,7 +119,6 @@ pub struct TopRow {
     pub total_samples: u64,
 }
 
-/// Maximum number of events for a table of all functions per event.
 const FEW_EVENTS: usize = 32;
 
 /// Rows of one event.

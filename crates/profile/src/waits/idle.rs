@@ -1,5 +1,5 @@
-//! Idle threads, such as pool workers, wait at one place nearly all the time. They dominate
-//! wall-clock profiles but carry little information.
+//! Idle threads wait at one place nearly all the time. They dominate wall-clock profiles but carry
+//! little information.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,11 +15,11 @@ use crate::waits::reasons::is_reason;
 /// Root and leaf frame of idle waits.
 pub const IDLE: &str = "[idle]";
 
-/// Minimum share of the recording that an idle thread waits at one place. Less means that it
-/// started late or exited early.
+/// Share of the recording that an idle thread waits at one place. Less means that it started late
+/// or exited early.
 const OF_RECORDING: f64 = 0.90;
 
-/// Minimum share of its own time, on and off CPU, that an idle thread waits at one place.
+/// Share of its own time, on and off CPU, that an idle thread waits at one place.
 const OF_THREAD: f64 = 0.98;
 
 /// Reasons of waits that are never idle: reading a slow disk is work, and a wait without a stack
@@ -38,7 +38,6 @@ type Place = Box<[FunctionId]>;
 #[derive(Default)]
 struct ThreadTime {
     by_event: FxHashMap<usize, u64>,
-    /// True if the thread has samples without a time unit.
     is_unknown: bool,
 }
 
@@ -97,7 +96,7 @@ impl Profile {
         }
         let least = |thread: &ThreadTime| {
             let waited = thread.by_event.get(&waits).copied().unwrap_or(0);
-            // Two clocks sample the same time: take the maximum.
+            // Two clocks sample the same time.
             let others = thread.by_event.iter().filter(|(event, _)| **event != waits);
             let ran = others.map(|(_, weight)| *weight).max().unwrap_or(0);
             let of_thread = OF_THREAD * (waited.saturating_add(ran)) as f64;

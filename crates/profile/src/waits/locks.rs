@@ -30,7 +30,7 @@ const FUNCTIONS: &[&str] = &[
     "take_gil",
 ];
 
-/// Lock functions with ambiguous last names: Go's runtime and HotSpot's monitors.
+/// Ambiguous last names of Go's runtime and HotSpot's monitors.
 const QUALIFIED: &[&str] = &[
     "runtime.lock2",
     "ObjectMonitor::enter",
@@ -54,7 +54,6 @@ pub fn acquires_lock(name: &str) -> bool {
         return true;
     }
     let own = whole.rsplit(':').next().unwrap_or(whole);
-    // `runtime.lock2` of Go, `take_gil.cold` of a compiler.
     let parts = own.split('.').map(|part| {
         let part = part.trim_start_matches('_');
         part.strip_prefix("GI_")

@@ -2,8 +2,6 @@
 
 use super::*;
 
-/// Compares two builds with these functions below `main`, each with 100 samples more than its
-/// predecessor.
 fn builds(old: &[&str], new: &[&str]) -> ProfileDiff {
     let build = |names: &[&str]| {
         let stacks: Vec<_> = (names.iter().zip(1..))

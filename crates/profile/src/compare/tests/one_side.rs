@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Builds runs of stacks. The n-th run has the n-th counts.
 fn runs<const N: usize>(stacks: &[(&str, [u64; N])]) -> Vec<Profile> {
     (0..N)
         .map(|run| {
@@ -17,7 +16,6 @@ fn runs<const N: usize>(stacks: &[(&str, [u64; N])]) -> Vec<Profile> {
 /// Small functions below `alloc`, too small for a verdict.
 const SMALL: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
-/// A program with one allocator, or with another one that splits `int_malloc` into small functions.
 fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
     let own = [100, 101, 99, 102, 98];
     let small: Vec<String> = (SMALL.iter())
@@ -39,7 +37,6 @@ fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
 const STEADY: [u64; 5] = [4000, 3990, 4020, 4010, 3980];
 
 fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, Gate) {
-    // Noise of the whole program is out of scope here.
     let options = CompareOptions {
         rules: GateRules {
             scope: Scope::Own,
@@ -66,7 +63,6 @@ fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
 
 #[test]
 fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
-    // Inlined nearly everywhere in the old build, and nowhere in the new one.
     let program = |drop: [u64; 5], inlined: u64| {
         runs(&[
             ("main;run;drop;free", drop),

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Five runs of the same stacks, which differ by up to 1 %.
 fn five(stacks: &[(&str, u64)]) -> Vec<Profile> {
     [0, 7, 3, 10, 5]
         .map(|more| {
@@ -23,7 +22,6 @@ fn failing(diff: &ProfileDiff) -> Vec<&str> {
     names.collect()
 }
 
-/// A program that folds on its main thread, and reads on another one.
 const BEFORE: [(&str, u64); 5] = [
     ("_start;main;run;fold;hash", 1500),
     ("_start;main;run;write", 500),
@@ -34,7 +32,6 @@ const BEFORE: [(&str, u64); 5] = [
 
 #[test]
 fn work_that_another_thread_takes_over_has_moved() {
-    // The closure is renamed, and everything takes slightly less.
     let after = [
         ("_start;main;run;fold;hash", 300),
         ("_start;main;run;write", 500),

@@ -4,17 +4,14 @@ use rprof_testing::Random;
 
 use super::*;
 
-/// Returns an approximately normal deviate (Irwin-Hall).
+/// Draws an approximately normal deviate (Irwin-Hall).
 pub(super) fn normal(random: &mut Random) -> f64 {
     let uniform = |random: &mut Random| f64::from(random.next_u31()) / f64::from(1u32 << 31);
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
 
-/// Program with shares proportional to 1/rank, and with noise between runs.
 struct Program {
-    /// Noise of each function, and noise common to all.
     noise: (f64, f64),
-    /// Factors of increase, by function.
     factors: Vec<f64>,
 }
 

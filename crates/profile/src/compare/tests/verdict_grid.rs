@@ -13,7 +13,6 @@ struct Cell {
     rise: f64,
     spread: f64,
     limit: f64,
-    /// One of three functions increases, instead of the whole program.
     alone: bool,
 }
 
@@ -214,7 +213,7 @@ fn a_fall_passes_and_a_small_share_does_not_hide_the_programs_rise() {
     for fall in [0.9, 0.953, 0.97] {
         assert_eq!(with(fall, 0.05).gate(), Gate::Passed, "{fall}");
     }
-    // 2 % of the program is below the minimum share of a function, but above the threshold.
+    // 2 % is below the minimum share of a function, but above the threshold.
     let diff = with(1.02, 0.005);
     assert_eq!(
         (diff.whole.verdict, diff.gate()),

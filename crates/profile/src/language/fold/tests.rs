@@ -73,8 +73,7 @@ fn random_profile(random: &mut Random, mut builder: ProfileBuilder) -> Profile {
     builder.finish()
 }
 
-/// Sums up the weight of stacks that contain each source, by display name, or the weight by the
-/// innermost one.
+/// Sums the stacks that contain each source, by display name, or the weight by the innermost one.
 fn by_source(
     profile: &Profile,
     stack_of: impl Fn(StackId) -> Vec<String>,
@@ -113,8 +112,7 @@ fn sources(profile: &Profile, stack: StackId) -> Vec<String> {
         .collect()
 }
 
-/// Returns native functions and the kernel, which folding must keep where a source function called
-/// them.
+/// Returns functions that folding must keep where a source function called them.
 fn natives(profile: &Profile, stack: StackId) -> Vec<String> {
     let kept = ["sort", "memcpy", "asm_exc_page_fault", "main"];
     (profile.stack(stack))
@@ -141,7 +139,6 @@ fn folding_moves_no_weight_between_functions_of_languages() {
         let [(old, whole), (new, same)] =
             [&before, &after].map(|profile| by_source(profile, |id| sources(profile, id)));
         assert_eq!(whole, same, "round {round}");
-        // The more exact name of a trampoline.
         let is_doubled = |name: &str| name.starts_with("f ");
         let sums = |sums: &FxHashMap<String, u64>| {
             let mut sums: Vec<_> = (sums.iter())

@@ -9,25 +9,20 @@ const JAVA: &str = "Java:";
 /// Prefix of the names that a profiler added to HotSpot's stubs.
 pub(super) const JAVA_STUB: &str = "Java stub: ";
 
-/// Start of HotSpot's name for its interpreter's code.
 const JAVA_INTERPRETER: &str = "Interpreter";
 
-/// Parts of HotSpot's names for code that is no method.
 pub(super) const JAVA_STUBS: [&str; 5] = ["stub", "Stub", "adapters", "Blob", "chunks"];
 
-/// Returns true for generated code of a Java process that is no method.
 pub(super) fn is_plumbing(name: &str, runtime: Option<Runtime>) -> bool {
     let is_stub = || JAVA_STUBS.iter().any(|part| name.contains(part));
     is_java_stub(name)
         || runtime == Some(Runtime::Java) && java(name, runtime).is_none() && is_stub()
 }
 
-/// Returns true for the name that a profiler added to a stub of HotSpot.
 pub(in crate::language) fn is_java_stub(name: &str) -> bool {
     name.starts_with(JAVA_STUB)
 }
 
-/// Returns true for the code that runs Java methods without naming them.
 pub(in crate::language) fn is_java_interpreter(name: &str) -> bool {
     name == JAVA_INTERPRETER
 }
@@ -71,7 +66,6 @@ pub(super) fn added_java(name: &str) -> Option<SourceName<'_>> {
     })
 }
 
-/// Returns a method's name without parameters and a hidden class's address.
 pub(super) fn java_key(bare: &str) -> String {
     let name = bare.split('(').next().unwrap_or(bare);
     let hidden = name.find("/0x").or_else(|| name.find("+0x"));

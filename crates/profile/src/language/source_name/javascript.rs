@@ -25,7 +25,6 @@ const V8_PLUMBING: [&str; 5] = [
     "Trampoline:",
 ];
 
-/// Returns true for generated code of V8 that is no function of the program.
 pub(super) fn is_plumbing(name: &str) -> bool {
     V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -70,7 +69,7 @@ fn begins_file(text: &str) -> bool {
         .any(|start| text.starts_with(start))
 }
 
-/// Returns the index of the space before the file, or else of the last space before a line number.
+/// Returns the index of the space before the file, or of the last space before a line number.
 fn place_start(name: &str) -> Option<usize> {
     if name.strip_prefix(' ').is_some_and(begins_file) {
         return Some(0);
