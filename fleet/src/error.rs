@@ -1,6 +1,6 @@
 use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
-use rprof_fleet_table::TableError;
+use rprof_fleet_table::FleetTableError;
 
 /// Error in reading or writing a fleet's tables.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum FleetError {
     Encode(#[from] ParquetError),
     /// Rows could not be encoded.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Table(#[from] FleetTableError),
     /// No data matches the query.
     #[error("{0}")]
     Nothing(String),

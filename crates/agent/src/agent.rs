@@ -442,7 +442,7 @@ impl AnalystThread {
             .uploaders
             .iter()
             .any(|to| to.destination().client().is_none());
-        let tables = has_tables.then(|| -> Result<_, rprof_fleet_table::TableError> {
+        let tables = has_tables.then(|| -> Result<_, rprof_fleet_table::FleetTableError> {
             let mut tables = window.tables()?;
             let hosts = std::mem::take(&mut tables.hosts);
             let files = window.files(&mut tables)?;

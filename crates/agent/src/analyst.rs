@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rprof_analysis::Options;
 use rprof_export::{CleanNames, ExportOptions};
 use rprof_fleet_table::rows::Identity;
-use rprof_fleet_table::{ProfileOrigin, TableError, Tables, Window, of_profile};
+use rprof_fleet_table::{FleetTableError, ProfileOrigin, Tables, Window, of_profile};
 use rprof_image::{FileReader, FileView, build_id_of};
 use rprof_output::UnnamedFile;
 use rprof_perfdata::PerfData;
@@ -34,7 +34,7 @@ pub enum AnalysisError {
     Read(#[from] rprof_perfdata::Error),
     /// The rows could not be built.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Table(#[from] FleetTableError),
     /// The profile could not be encoded for a server.
     #[error(transparent)]
     Push(#[from] PushError),
@@ -257,8 +257,8 @@ impl AnalysedWindow {
     /// count lost windows yet.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub fn tables(&self) -> Result<Tables, TableError> {
+    /// [`FleetTableError`].
+    pub fn tables(&self) -> Result<Tables, FleetTableError> {
         let identity = |thread: &Thread| self.identity(thread);
         let origin = ProfileOrigin {
             window: Some(self.window),
@@ -279,8 +279,8 @@ impl AnalysedWindow {
     /// Encodes tables as Parquet files.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub fn files(&self, tables: &mut Tables) -> Result<Vec<WindowFile>, TableError> {
+    /// [`FleetTableError`].
+    pub fn files(&self, tables: &mut Tables) -> Result<Vec<WindowFile>, FleetTableError> {
         let begin = self.window.start.div_euclid(1_000_000);
         let files = tables.files(&self.host, begin)?.into_iter();
         let item = files.map(|file| WindowFile {

@@ -24,7 +24,7 @@ pub(crate) fn unknown_comms<'a>(
     filter.comms.iter().map(String::as_str).filter(|wanted| {
         !matches_name(wanted, IDLE)
             && !(timeline.threads().iter())
-                .flat_map(rprof_processes::Thread::names)
+                .flat_map(rprof_processes::ThreadLife::names)
                 .any(|(_, comm)| {
                     (timeline.comm_name(*comm))
                         .is_some_and(|name| matches_bytes(wanted.as_bytes(), name))

@@ -3,7 +3,7 @@
 //! ```text
 //!   events, target --plan--> groups that fit --open--> counters for each place (thread or CPU)
 //!                                                        |
-//!                              Table by CPU, core, … <--count-- Snapshot <--read at any time
+//!                              CountTable by CPU, core, … <--count-- Snapshot <--read at any time
 //! ```
 //!
 //! A session opens counters and reads them. It does not sample and needs no ring buffers.
@@ -13,10 +13,10 @@
 //! | [`session`] | [`CountingSession`], [`SessionOptions`] |
 //! | [`snapshot`] | [`Snapshot`]: readings of all counters at one time; differences of two |
 //! | [`count`] | [`Count`]: count of one event, with the share of time for which it was counted |
-//! | [`table`] | [`Table`]: counts by CPU, core, socket, node or thread |
+//! | [`table`] | [`CountTable`]: counts by CPU, core, socket, node or thread |
 //! | [`per`] | [`Per`]: granularity of a table |
 //! | [`mod@metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
-//! | [`notice`] | [`Notice`], [`EventState`]: limitations and their reasons |
+//! | [`notice`] | [`SessionNotice`], [`EventState`]: limitations and their reasons |
 //! | [`error`] | [`CountError`] |
 //! | `follow` | counters for the threads of a command |
 //! | `plan` | groups of events |
@@ -60,9 +60,9 @@ pub mod topology;
 pub use count::Count;
 pub use error::CountError;
 pub use metrics::{Metric, MetricUnit, metrics};
-pub use notice::{EventState, Notice};
+pub use notice::{EventState, SessionNotice};
 pub use per::Per;
 pub use session::{CountingSession, SessionOptions};
 pub use snapshot::Snapshot;
-pub use table::{Part, Table};
+pub use table::{CountTable, Part};
 pub use topology::Topology;

@@ -1,4 +1,4 @@
-//! [`Notice`] and [`EventState`]: limitations of a session and their reasons.
+//! [`SessionNotice`] and [`EventState`]: limitations of a session and their reasons.
 
 use rprof_events::cpu_watch::Absence;
 use rprof_perf_event::OpenEventError;
@@ -33,7 +33,7 @@ impl EventState {
 /// Difference between the request and the actual counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum SessionNotice {
     /// Counts exclude the kernel, because this user may not monitor it.
     UserModeOnly {
         /// `perf_event_paranoid`, if known.
@@ -74,36 +74,36 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for SessionNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::UserModeOnly { paranoid } => {
+            SessionNotice::UserModeOnly { paranoid } => {
                 f.write_str("events are counted in user mode only (`:u`): ")?;
                 match paranoid {
                     Some(level) => write!(f, "kernel.perf_event_paranoid is {level}"),
                     None => f.write_str("this user may not watch the kernel"),
                 }
             }
-            Notice::GroupSplit { event } => write!(
+            SessionNotice::GroupSplit { event } => write!(
                 f,
                 "the group does not fit on this processor's counters; `{event}` and later events \
                  are counted separately"
             ),
-            Notice::NotInherited { event } => write!(
+            SessionNotice::NotInherited { event } => write!(
                 f,
                 "event `{event}`: threads and processes that start later are not counted, as they \
                  do not inherit probes named by file; use -a to count all"
             ),
-            Notice::RunInPasses { passes } => write!(
+            SessionNotice::RunInPasses { passes } => write!(
                 f,
                 "the command runs {passes} times for each result, as the processor cannot count \
                  all these events at once"
             ),
-            Notice::ThreadsKeptComing => f.write_str(
+            SessionNotice::ThreadsKeptComing => f.write_str(
                 "threads started faster than they could be attached; some may be counted twice, or \
                  not at all",
             ),
-            Notice::CpuLost {
+            SessionNotice::CpuLost {
                 cpu,
                 absences,
                 is_missing,
@@ -117,7 +117,7 @@ impl fmt::Display for Notice {
                     false => Ok(()),
                 }
             }
-            Notice::CpuCame { cpu, after } => write!(
+            SessionNotice::CpuCame { cpu, after } => write!(
                 f,
                 "CPU {cpu} came online after {:.1} s, and is not counted; count again to include it",
                 after.as_secs_f64()

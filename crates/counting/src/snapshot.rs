@@ -2,7 +2,7 @@
 
 use crate::per::Per;
 use crate::places::Place;
-use crate::table::{Table, part_of};
+use crate::table::{CountTable, part_of};
 use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::sync::Arc;
@@ -78,8 +78,8 @@ impl Snapshot {
     }
 
     /// Sums up the readings by part of the target.
-    pub fn table(&self, per: Per) -> Table {
-        let mut table = Table::new(self.events);
+    pub fn table(&self, per: Per) -> CountTable {
+        let mut table = CountTable::new(self.events);
         let is_command = self.places.iter().any(|place| place.is_followed);
         for PlaceReading {
             place,

@@ -1,4 +1,4 @@
-//! [`Table`]: counts by CPU, core, socket, node or thread.
+//! [`CountTable`]: counts by CPU, core, socket, node or thread.
 
 use crate::count::Count;
 use crate::per::Per;
@@ -40,14 +40,14 @@ pub enum Part {
 
 /// Counts of all events by part of the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct CountTable {
     events: usize,
     rows: BTreeMap<Part, Vec<Option<Count>>>,
 }
 
-impl Table {
-    pub(crate) fn new(events: usize) -> Table {
-        Table {
+impl CountTable {
+    pub(crate) fn new(events: usize) -> CountTable {
+        CountTable {
             events,
             rows: BTreeMap::new(),
         }

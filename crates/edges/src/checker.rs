@@ -9,7 +9,7 @@ use crate::decode::Target;
 use crate::entries::Entries;
 use crate::image::{Image, Piece, Slot};
 use crate::reach::{Reach, pointer, reach, resolved};
-use crate::verdict::Verdict;
+use crate::verdict::EdgeVerdict;
 use crate::{elf, vdso};
 
 /// Maximum number of images between a call and its callee.
@@ -55,7 +55,7 @@ struct Loaded {
 /// Result of following names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    Yes(Verdict),
+    Yes(EdgeVerdict),
     /// A jump through a pointer, or an unknown image, is on the way.
     Maybe,
     No,
@@ -66,7 +66,7 @@ enum Fit {
 pub(crate) struct Checker {
     loaded: Vec<Loaded>,
     by_name: FxHashMap<Box<str>, Option<usize>>,
-    verdicts: FxHashMap<(Frame, Frame), Verdict>,
+    verdicts: FxHashMap<(Frame, Frame), EdgeVerdict>,
 }
 
 impl Checker {
@@ -112,7 +112,7 @@ impl Checker {
         last.map_or_else(String::new, |(address, _)| image.instruction(address))
     }
 
-    pub(crate) fn check(&mut self, callee: Frame, caller: Frame) -> Verdict {
+    pub(crate) fn check(&mut self, callee: Frame, caller: Frame) -> EdgeVerdict {
         if let Some(known) = self.verdicts.get(&(callee, caller)) {
             return *known;
         }
@@ -124,25 +124,25 @@ impl Checker {
         verdict
     }
 
-    fn judge(&mut self, callee: Frame, caller: Frame) -> Verdict {
+    fn judge(&mut self, callee: Frame, caller: Frame) -> EdgeVerdict {
         let Some(at) = caller.image else {
-            return Verdict::Unchecked;
+            return EdgeVerdict::Unchecked;
         };
         if callee.is_trampoline {
             let is_code = self.image(at).is_code(caller.address);
             return if is_code {
-                Verdict::Signal
+                EdgeVerdict::Signal
             } else {
-                Verdict::NoCall
+                EdgeVerdict::NoCall
             };
         }
         if caller.is_trampoline {
-            return self.pointed(callee, Verdict::Signal);
+            return self.pointed(callee, EdgeVerdict::Signal);
         }
         let target = match self.loaded[at].code.before(caller.address) {
             Before::Call(target) => target,
-            Before::Odd => return Verdict::Unclear,
-            Before::Other => return Verdict::NoCall,
+            Before::Odd => return EdgeVerdict::Unclear,
+            Before::Other => return EdgeVerdict::NoCall,
         };
         match target {
             Target::Address(address) => {
@@ -164,25 +164,25 @@ impl Checker {
                     }
                     self.led(at, &reach, callee)
                 }
-                None => self.pointed(callee, Verdict::Indirect),
+                None => self.pointed(callee, EdgeVerdict::Indirect),
             },
             Target::Table | Target::Pointers(_) | Target::Pointer => {
-                self.pointed(callee, Verdict::Indirect)
+                self.pointed(callee, EdgeVerdict::Indirect)
             }
         }
     }
 
     /// Judges a callee of a call through a pointer.
-    fn pointed(&mut self, callee: Frame, verdict: Verdict) -> Verdict {
+    fn pointed(&mut self, callee: Frame, verdict: EdgeVerdict) -> EdgeVerdict {
         let Some(at) = callee.image else {
-            return Verdict::Unchecked;
+            return EdgeVerdict::Unchecked;
         };
         let Loaded { code, entries, .. } = &mut self.loaded[at];
         let entries = entries.get_or_insert_with(|| Entries::find(&code.image));
         if entries.has(&code.image, callee.lookup()) {
             verdict
         } else {
-            Verdict::NotNamed
+            EdgeVerdict::NotNamed
         }
     }
 
@@ -193,14 +193,14 @@ impl Checker {
     }
 
     /// Judges a callee of a call with known destinations in its image.
-    fn led(&mut self, at: usize, reach: &Reach, callee: Frame) -> Verdict {
+    fn led(&mut self, at: usize, reach: &Reach, callee: Frame) -> EdgeVerdict {
         let leads_out = !reach.names.is_empty() || !reach.resolvers.is_empty();
         let Some(callee_at) = callee.image else {
             let may = reach.is_open || leads_out;
             return if may {
-                Verdict::Unchecked
+                EdgeVerdict::Unchecked
             } else {
-                Verdict::WrongTarget
+                EdgeVerdict::WrongTarget
             };
         };
         let lookup = callee.lookup();
@@ -214,12 +214,12 @@ impl Checker {
             return verdict;
         }
         if leads_out && self.is_search(callee_at, lookup) {
-            return Verdict::Lazy;
+            return EdgeVerdict::Lazy;
         }
         if reach.is_open || fit == Fit::Maybe {
-            return self.pointed(callee, Verdict::Open);
+            return self.pointed(callee, EdgeVerdict::Open);
         }
-        Verdict::WrongTarget
+        EdgeVerdict::WrongTarget
     }
 
     /// Returns true for `_dl_runtime_resolve`, which jumps to the function that it has found.
@@ -241,19 +241,19 @@ impl Checker {
             .iter()
             .map(|&address| (at, address, 0))
             .collect();
-        let mut targets: Vec<(usize, u64, Verdict, u32)> = Vec::new();
+        let mut targets: Vec<(usize, u64, EdgeVerdict, u32)> = Vec::new();
         loop {
             if let Some((at, resolver, images)) = resolvers.pop() {
                 let functions = resolved(&mut self.loaded[at].code, resolver);
                 is_open |= functions.is_empty();
                 let functions = functions.into_iter();
-                targets.extend(functions.map(|to| (at, to, Verdict::Resolver, images)));
+                targets.extend(functions.map(|to| (at, to, EdgeVerdict::Resolver, images)));
             } else if let Some((at, target, verdict, images)) = targets.pop() {
                 let reach = self.reach(at, target);
                 if callee.image == Some(at)
                     && let Some(found) = within(self.image(at), &reach, callee.lookup())
                 {
-                    let is_lazy = found == Verdict::Lazy;
+                    let is_lazy = found == EdgeVerdict::Lazy;
                     return Fit::Yes(if is_lazy { found } else { verdict });
                 }
                 is_open |= reach.is_open;
@@ -275,7 +275,7 @@ impl Checker {
                         if definition.is_resolver {
                             resolvers.push((at, definition.address, images));
                         } else {
-                            targets.push((at, definition.address, Verdict::External, images));
+                            targets.push((at, definition.address, EdgeVerdict::External, images));
                         }
                     }
                 }
@@ -287,27 +287,27 @@ impl Checker {
     }
 
     /// Returns the reason why a pair is possible although no call explains it.
-    fn explain(&mut self, callee: Frame, caller: Frame) -> Option<Verdict> {
+    fn explain(&mut self, callee: Frame, caller: Frame) -> Option<EdgeVerdict> {
         let at = caller.image?;
         if self.is_split(callee) || self.is_split(caller) {
-            return Some(Verdict::Switched);
+            return Some(EdgeVerdict::Switched);
         }
         if self.image(at).is_root(caller.address) || self.is_context(at, caller.address) {
-            return Some(Verdict::Root);
+            return Some(EdgeVerdict::Root);
         }
         let lookup = callee.lookup();
         let code = &mut self.loaded[callee.image?].code;
         if let Some((name, _)) = code.image.symbol(lookup)
             && INJECTED.contains(&name.trim_end_matches(".abi0"))
         {
-            return Some(Verdict::Signal);
+            return Some(EdgeVerdict::Signal);
         }
         if callee.is_exact && code.image.is_leaving(lookup) {
-            return Some(Verdict::Switched);
+            return Some(EdgeVerdict::Switched);
         }
         let piece = code.image.piece(lookup)?;
         let switch = code.exits(piece).switches_stack?;
-        (callee.is_exact && switch <= lookup).then_some(Verdict::Switched)
+        (callee.is_exact && switch <= lookup).then_some(EdgeVerdict::Switched)
     }
 
     /// Returns true for `__morestack` and its variants, which a function calls to continue on another
@@ -329,17 +329,17 @@ impl Checker {
 }
 
 /// Judges a callee in the image of the destinations.
-fn within(image: &Image, reach: &Reach, lookup: u64) -> Option<Verdict> {
+fn within(image: &Image, reach: &Reach, lookup: u64) -> Option<EdgeVerdict> {
     let mut pieces = reach.pieces.iter();
     match pieces.position(|piece| piece.has(lookup)) {
-        Some(0) => Some(Verdict::Direct),
-        Some(_) => Some(Verdict::Jump),
+        Some(0) => Some(EdgeVerdict::Direct),
+        Some(_) => Some(EdgeVerdict::Jump),
         // The linkage table's own code, before the dynamic linker has found the function.
         None => {
             let is_table = |address| image.is_linkage_table(address);
             let mut pieces = reach.pieces.iter();
             let leads_to_table = pieces.any(|piece| is_table(piece.start));
-            (is_table(lookup) && leads_to_table).then_some(Verdict::Lazy)
+            (is_table(lookup) && leads_to_table).then_some(EdgeVerdict::Lazy)
         }
     }
 }

@@ -42,6 +42,6 @@ mod unwind_info;
 mod vdso;
 mod verdict;
 
-pub use report::{Callers, Count, Finding, Report, Side, check};
+pub use report::{Callers, EdgeCount, EdgeFinding, EdgeSide, Report, check};
 pub use script::FIELDS;
-pub use verdict::Verdict;
+pub use verdict::EdgeVerdict;

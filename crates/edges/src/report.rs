@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::checker::{Checker, Frame};
 use crate::script::{Line, stacks};
-use crate::verdict::Verdict;
+use crate::verdict::EdgeVerdict;
 
 /// Kind of address that callers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Callers {
 
 /// One side of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct EdgeSide {
     /// Path of the image, or its name.
     pub object: String,
     /// Address in the image: a return address, except for innermost and interrupted frames.
@@ -34,22 +34,22 @@ pub struct Side {
 
 /// A pair that is impossible or unclear.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct EdgeFinding {
     /// The cause.
-    pub verdict: Verdict,
+    pub verdict: EdgeVerdict,
     /// Number of its samples.
     pub samples: u64,
     /// Name of the thread of the first one.
     pub thread: String,
     /// The inner frame.
-    pub callee: Side,
+    pub callee: EdgeSide,
     /// The outer frame.
-    pub caller: Side,
+    pub caller: EdgeSide,
 }
 
 /// Number of pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct EdgeCount {
     /// In all samples.
     pub samples: u64,
     /// Different ones.
@@ -62,23 +62,23 @@ pub struct Report {
     /// Stacks with at least one frame outside of the kernel.
     pub stacks: u64,
     /// Pairs by verdict.
-    pub pairs: BTreeMap<Verdict, Count>,
+    pub pairs: BTreeMap<EdgeVerdict, EdgeCount>,
     /// Pairs that are impossible or unclear, the most frequent first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<EdgeFinding>,
 }
 
 impl Report {
     /// Returns the number of checked pairs in all samples.
     pub fn checked(&self) -> u64 {
-        self.sum(Verdict::is_checked)
+        self.sum(EdgeVerdict::is_checked)
     }
 
     /// Returns the number of impossible pairs in all samples.
     pub fn impossible(&self) -> u64 {
-        self.sum(Verdict::is_impossible)
+        self.sum(EdgeVerdict::is_impossible)
     }
 
-    fn sum(&self, wanted: impl Fn(Verdict) -> bool) -> u64 {
+    fn sum(&self, wanted: impl Fn(EdgeVerdict) -> bool) -> u64 {
         let counts = self.pairs.iter().filter(|(verdict, _)| wanted(**verdict));
         counts.map(|(_, count)| count.samples).sum()
     }
@@ -89,7 +89,7 @@ impl Report {
             let counts = json!({"samples": count.samples, "distinct": count.distinct});
             (verdict.text().to_owned(), counts)
         });
-        let side = |side: &Side| {
+        let side = |side: &EdgeSide| {
             json!({
                 "object": side.object, "address": format!("{:#x}", side.address),
                 "function": side.function, "instruction": side.instruction,
@@ -110,7 +110,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for EdgeSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.object.rsplit('/').next().unwrap_or(&self.object);
         write!(f, "{file} {:#x}", self.address)?;
@@ -130,7 +130,7 @@ impl fmt::Display for Report {
             self.stacks
         )?;
         for (verdict, count) in &self.pairs {
-            let (text, Count { samples, distinct }) = (verdict.text(), count);
+            let (text, EdgeCount { samples, distinct }) = (verdict.text(), count);
             writeln!(f, "  {samples:>9} {text} ({distinct} different)")?;
         }
         for finding in &self.findings {
@@ -173,8 +173,8 @@ pub fn check(text: &str, callers: Callers) -> Report {
         let count = report.pairs.entry(verdict).or_default();
         count.samples += seen.samples;
         count.distinct += 1;
-        if verdict.is_impossible() || verdict == Verdict::Unclear {
-            report.findings.push(Finding {
+        if verdict.is_impossible() || verdict == EdgeVerdict::Unclear {
+            report.findings.push(EdgeFinding {
                 verdict,
                 samples: seen.samples,
                 thread: seen.thread.to_owned(),
@@ -183,7 +183,7 @@ pub fn check(text: &str, callers: Callers) -> Report {
             });
         }
     }
-    let order = |finding: &Finding| {
+    let order = |finding: &EdgeFinding| {
         let (callee, caller) = (finding.callee.address, finding.caller.address);
         (std::cmp::Reverse(finding.samples), caller, callee)
     };
@@ -221,14 +221,14 @@ fn frames(checker: &mut Checker, user: &[Line<'_>], callers: Callers) -> Vec<Fra
     frames
 }
 
-fn side(checker: &Checker, frame: Frame, object: &str) -> Side {
+fn side(checker: &Checker, frame: Frame, object: &str) -> EdgeSide {
     let lookup = frame.lookup();
     let image = frame.image.map(|at| checker.image(at));
     let symbol = image.and_then(|image| image.symbol(lookup));
     let function = symbol.map_or_else(String::new, |(name, distance)| {
         format!("{name}+{distance:#x}")
     });
-    Side {
+    EdgeSide {
         object: object.to_owned(),
         address: frame.address,
         function,

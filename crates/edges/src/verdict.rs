@@ -1,9 +1,9 @@
-//! [`Verdict`]: whether the code allows a caller and its callee.
+//! [`EdgeVerdict`]: whether the code allows a caller and its callee.
 
 /// Result of checking one caller and its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum EdgeVerdict {
     /// The call names the callee's function.
     Direct,
     /// The call names a function that jumps to the callee's: tail calls, cold parts.
@@ -36,7 +36,7 @@ pub enum Verdict {
     NotNamed,
 }
 
-impl Verdict {
+impl EdgeVerdict {
     /// Returns true if the caller cannot have called the callee.
     pub const fn is_impossible(self) -> bool {
         matches!(self, Self::NoCall | Self::WrongTarget | Self::NotNamed)

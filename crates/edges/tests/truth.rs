@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rprof_edges::{Callers, Report, Verdict, check};
+use rprof_edges::{Callers, EdgeVerdict, Report, check};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -56,9 +56,9 @@ fn pairs(flags: &[&str]) -> (PathBuf, Vec<Seen>) {
 }
 
 /// Returns the only verdict of a pair.
-fn verdict(program: &Path, callee: u64, caller: u64) -> Verdict {
+fn verdict(program: &Path, callee: u64, caller: u64) -> EdgeVerdict {
     let report = checked(program, &[vec![callee, caller]]);
-    let verdicts: Vec<Verdict> = report.pairs.keys().copied().collect();
+    let verdicts: Vec<EdgeVerdict> = report.pairs.keys().copied().collect();
     assert_eq!(verdicts.len(), 1, "{report}");
     assert_eq!(
         report.findings.len(),
@@ -81,10 +81,10 @@ fn pairs_that_a_program_has_seen_are_possible() {
             .iter()
             .map(|seen| verdict(&program, seen.callee, seen.caller));
         let expected = [
-            Verdict::Direct,
-            Verdict::Jump,
-            Verdict::Indirect,
-            Verdict::Direct,
+            EdgeVerdict::Direct,
+            EdgeVerdict::Jump,
+            EdgeVerdict::Indirect,
+            EdgeVerdict::Direct,
         ];
         assert_eq!(found.collect::<Vec<_>>(), expected, "{flags:?}");
     }
@@ -100,18 +100,18 @@ fn planted_pairs_are_impossible() {
         // A direct call of another function.
         for (one, other) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
             let found = verdict(&program, callers[one].callee, callers[other].caller);
-            assert_eq!(found, Verdict::WrongTarget, "{flags:?} {one} {other}");
+            assert_eq!(found, EdgeVerdict::WrongTarget, "{flags:?} {one} {other}");
         }
         // A call by pointer cannot lead to a function without one.
         let (callee, caller) = (of("nowhere").callee, of("pointer").caller);
         let is_described = !flags.contains(&BARE);
         let found = verdict(&program, callee, caller);
-        assert_eq!(found == Verdict::NotNamed, is_described, "{flags:?}");
+        assert_eq!(found == EdgeVerdict::NotNamed, is_described, "{flags:?}");
         // Within the call instruction, and behind the next one.
         for away in [-1, -2, 1, 2, 3] {
             let caller = of("direct").caller.wrapping_add_signed(away);
             let found = verdict(&program, of("direct").callee, caller);
-            assert_eq!(found, Verdict::NoCall, "{flags:?} {away}");
+            assert_eq!(found, EdgeVerdict::NoCall, "{flags:?} {away}");
         }
     }
 }
@@ -140,7 +140,7 @@ fn traced_stacks_of_aarch64_are_possible() {
     let report = checked(&program, &traced());
     assert!(report.checked() > 2_000, "{report}");
     assert_eq!(report.impossible(), 0, "{report}");
-    let direct = report.pairs[&Verdict::Direct].samples;
+    let direct = report.pairs[&EdgeVerdict::Direct].samples;
     assert!(direct * 2 > report.checked(), "{report}");
 }
 

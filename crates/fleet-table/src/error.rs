@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 /// Error in building or writing a table file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TableError {
+pub enum FleetTableError {
     /// Rows could not be encoded.
     #[error("cannot encode rows as Parquet: {0}")]
     Encode(#[from] ParquetError),

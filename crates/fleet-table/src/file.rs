@@ -8,7 +8,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use crate::TableError;
+use crate::FleetTableError;
 use crate::rows::TableRow;
 
 /// Maximum number of rows of a row group. Readers load one group at a time, and skip groups by
@@ -34,9 +34,9 @@ pub const SCHEMA_VERSION: &str = "1";
 /// let row = StackRow { stack_id: Id::of_stack([]), location_ids: Vec::new() };
 /// let bytes = file::encode(&mut [row])?;
 /// assert_eq!(&bytes[..4], b"PAR1");
-/// # Ok::<(), rprof_fleet_table::TableError>(())
+/// # Ok::<(), rprof_fleet_table::FleetTableError>(())
 /// ```
-pub fn encode<R: TableRow>(rows: &mut [R]) -> Result<Vec<u8>, TableError> {
+pub fn encode<R: TableRow>(rows: &mut [R]) -> Result<Vec<u8>, FleetTableError> {
     rows.sort_by(R::order);
     let mut writer = SerializedFileWriter::new(
         Vec::new(),
@@ -57,7 +57,7 @@ pub fn encode<R: TableRow>(rows: &mut [R]) -> Result<Vec<u8>, TableError> {
     Ok(writer.into_inner()?)
 }
 
-fn properties<R: TableRow>(rows: usize) -> Result<WriterProperties, TableError> {
+fn properties<R: TableRow>(rows: usize) -> Result<WriterProperties, FleetTableError> {
     let version = KeyValue::new("rprof.schema".to_owned(), SCHEMA_VERSION.to_owned());
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tempfile::Builder;
 
-use crate::{TableError, TableFile};
+use crate::{FleetTableError, TableFile};
 
 /// Writes a table file below a fleet's folder. If the file exists already, it has the same content
 /// and is kept. Returns whether the file is new.
@@ -18,9 +18,9 @@ use crate::{TableError, TableFile};
 /// # Errors
 /// A folder or the file cannot be created.
 /// A folder or the file cannot be made.
-pub fn put(folder: &Path, file: &TableFile) -> Result<bool, TableError> {
+pub fn put(folder: &Path, file: &TableFile) -> Result<bool, FleetTableError> {
     let path = folder.join(&file.path);
-    let failed = |error: io::Error| TableError::Write {
+    let failed = |error: io::Error| FleetTableError::Write {
         path: path.clone(),
         error,
     };

@@ -24,7 +24,7 @@
 //! tables.stacks.push(StackRow { stack_id: Id::of_stack([main]), location_ids: vec![main] });
 //! let files = tables.files("web-1", 1_700_000_000)?;
 //! assert!(files[0].path.starts_with("stacks/date=2023-11-14/hour=22/"));
-//! # Ok::<(), rprof_fleet_table::TableError>(())
+//! # Ok::<(), rprof_fleet_table::FleetTableError>(())
 //! ```
 
 pub mod column;
@@ -38,7 +38,7 @@ pub mod rows;
 pub mod schema;
 pub mod tables;
 
-pub use error::TableError;
+pub use error::FleetTableError;
 pub use id::Id;
 pub use of_profile::{ProfileOrigin, WINDOW_US, Window, of_profile};
 pub use schema::Table;

@@ -13,7 +13,7 @@ use crate::partition::HOUR;
 use crate::rows::{
     FrameLine, FrameRow, HostRow, Identity, ImageRow, LocationRow, SampleRow, StackRow,
 };
-use crate::{Id, TableError, Tables};
+use crate::{FleetTableError, Id, Tables};
 
 /// Length in microseconds of the windows by which samples are aggregated. A window starts at a full
 /// minute of wall-clock time.
@@ -57,7 +57,7 @@ pub struct ProfileOrigin<'o> {
 pub fn of_profile(
     profile: &Profile,
     origin: &ProfileOrigin<'_>,
-) -> Result<Vec<(i64, Tables)>, TableError> {
+) -> Result<Vec<(i64, Tables)>, FleetTableError> {
     let mut content = Content::new(profile);
     let mut sums: BTreeMap<(i64, SumKey), (u64, u64)> = BTreeMap::new();
     let mut threads = Threads::new(profile, origin);
@@ -78,10 +78,10 @@ pub fn of_profile(
             (window, window.length)
         }
         None => {
-            let samples = profile.streams.as_ref().ok_or(TableError::NoTimes)?;
+            let samples = profile.streams.as_ref().ok_or(FleetTableError::NoTimes)?;
             let (Some((wall, wall_end)), Some((first, _))) = (profile.wall_time, profile.time)
             else {
-                return Err(TableError::NoTimeOfDay);
+                return Err(FleetTableError::NoTimeOfDay);
             };
             for sample in samples.iter() {
                 let time = micros(wall.saturating_add(sample.time.saturating_sub(first)));
@@ -574,12 +574,12 @@ mod tests {
         };
         assert!(matches!(
             of_profile(&profile, &origin),
-            Err(TableError::NoTimeOfDay)
+            Err(FleetTableError::NoTimeOfDay)
         ));
         profile.streams = None;
         assert!(matches!(
             of_profile(&profile, &origin),
-            Err(TableError::NoTimes)
+            Err(FleetTableError::NoTimes)
         ));
     }
 

@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use sha2::{Digest, Sha256};
 
-use crate::{Table, TableError};
+use crate::{FleetTableError, Table};
 
 /// Length of a partition in seconds.
 pub const HOUR: i64 = 3_600;
@@ -16,8 +16,13 @@ pub const HOUR: i64 = 3_600;
 ///
 /// # Errors
 /// The time is outside of the calendar's range.
-pub fn path(table: Table, host: &str, begin: i64, content: &[u8]) -> Result<String, TableError> {
-    let time = DateTime::from_timestamp(begin, 0).ok_or(TableError::Time(begin))?;
+pub fn path(
+    table: Table,
+    host: &str,
+    begin: i64,
+    content: &[u8],
+) -> Result<String, FleetTableError> {
+    let time = DateTime::from_timestamp(begin, 0).ok_or(FleetTableError::Time(begin))?;
     Ok(format!(
         "{}/date={}/hour={}/{}-{begin}-{}.parquet",
         table.name(),
@@ -64,6 +69,6 @@ mod tests {
     #[test]
     fn times_beyond_all_calendars_are_errors() {
         let error = path(Table::Samples, "a", i64::MAX, b"").unwrap_err();
-        assert!(matches!(error, TableError::Time(i64::MAX)));
+        assert!(matches!(error, FleetTableError::Time(i64::MAX)));
     }
 }

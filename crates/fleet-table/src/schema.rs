@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
-use crate::TableError;
+use crate::FleetTableError;
 
 /// Table of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,7 +136,7 @@ impl Table {
     ///
     /// # Errors
     /// None in practice: tests check [`message_type`](Self::message_type).
-    pub fn schema(self) -> Result<TypePtr, TableError> {
+    pub fn schema(self) -> Result<TypePtr, FleetTableError> {
         Ok(Arc::new(parse_message_type(self.message_type())?))
     }
 

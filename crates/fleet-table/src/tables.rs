@@ -1,7 +1,7 @@
 //! [`Tables`]: rows of all tables of one host and hour, as files.
 
 use crate::rows::{FrameRow, HostRow, ImageRow, LocationRow, SampleRow, StackRow, TableRow};
-use crate::{Table, TableError, file, partition};
+use crate::{FleetTableError, Table, file, partition};
 
 /// Rows of all tables, of one host and one hour.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Tables {
     ///
     /// # Errors
     /// The rows cannot be encoded, or the time is outside of the calendar's range.
-    pub fn files(&mut self, host: &str, begin: i64) -> Result<Vec<TableFile>, TableError> {
+    pub fn files(&mut self, host: &str, begin: i64) -> Result<Vec<TableFile>, FleetTableError> {
         let mut files = Vec::new();
         for table in Table::ALL {
             let found = match table {
@@ -56,7 +56,7 @@ fn encode<R: TableRow>(
     rows: &mut [R],
     host: &str,
     begin: i64,
-) -> Result<Option<TableFile>, TableError> {
+) -> Result<Option<TableFile>, FleetTableError> {
     if rows.is_empty() {
         return Ok(None);
     }

@@ -72,7 +72,7 @@ pub use error::{Damage, Error};
 pub use features::{BuildIdEntry, EmbeddedFile, EmbeddedKind, Feature, FeatureSections};
 pub use read::blocks::{Block, Blocks};
 pub use read::by_time::{RecordsByTime, TimedRecord};
-pub use read::events::{Event, Events};
+pub use read::events::{Events, RecordedEvent};
 pub use read::reader::{Mode, PerfData};
 pub use read::walk::{RecordAt, Walk};
 pub use rewrite::{Rewritten, rewrite, rewrite_pipe};

@@ -89,6 +89,6 @@ pub use live::{
 };
 pub use mapping::{Mapping, Resolved};
 pub use moment::Moment;
-pub use process::{Process, Thread};
+pub use process::{Process, ThreadLife};
 pub use timeline::{Stats, Timeline};
 pub use view::MapView;

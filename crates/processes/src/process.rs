@@ -39,7 +39,7 @@ impl Process {
 
 /// A lifetime of a thread id in a [`Process`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct ThreadLife {
     /// Process of the thread.
     pub pid: Pid,
     /// Thread id.
@@ -55,7 +55,7 @@ pub struct Thread {
     latest_name: Option<(Time, CommId)>,
 }
 
-impl Thread {
+impl ThreadLife {
     /// Returns names with start times, in order.
     pub fn names(&self) -> &[(Time, CommId)] {
         &self.names
@@ -68,7 +68,7 @@ impl Thread {
     }
 }
 
-impl Thread {
+impl ThreadLife {
     /// Narrows `span` to the name's validity.
     pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
@@ -82,7 +82,7 @@ impl Thread {
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTable {
     pub(crate) processes: Vec<Process>,
-    pub(crate) threads: Vec<Thread>,
+    pub(crate) threads: Vec<ThreadLife>,
     latest: HashMap<Pid, u32>,
     latest_thread: HashMap<(u32, Tid), u32>,
 }
@@ -133,7 +133,7 @@ impl ProcessTable {
         }
         owner.live_threads += 1;
         owner.exit = None;
-        self.threads.push(Thread {
+        self.threads.push(ThreadLife {
             pid: owner.pid,
             tid,
             start,

@@ -4,7 +4,7 @@ use crate::ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 use crate::image::Image;
 use crate::mapping::Resolved;
 use crate::moment::{Moment, Span};
-use crate::process::{Process, ProcessTable, Thread};
+use crate::process::{Process, ProcessTable, ThreadLife};
 use crate::space::Space;
 use crate::tree::Arena;
 use crate::view::MapView;
@@ -20,7 +20,7 @@ pub struct Timeline {
     images: Box<[Image]>,
     names: Box<[Box<[u8]>]>,
     processes: Box<[Process]>,
-    threads: Box<[Thread]>,
+    threads: Box<[ThreadLife]>,
     /// Pid, start, and index in `processes`, ascending.
     by_pid: Box<[(Pid, Time, u32)]>,
     /// Pid, since, and address space, ascending. A flat copy: every sample searches it.
@@ -228,7 +228,7 @@ impl Timeline {
     }
 
     /// Returns a thread at a time, if recorded.
-    pub fn thread(&self, pid: Pid, tid: Tid, time: Time) -> Option<&Thread> {
+    pub fn thread(&self, pid: Pid, tid: Tid, time: Time) -> Option<&ThreadLife> {
         self.thread_in(self.process_index(pid, time)?, tid, time)
     }
 
@@ -248,7 +248,7 @@ impl Timeline {
     }
 
     /// Returns all threads, in order of appearance.
-    pub fn threads(&self) -> &[Thread] {
+    pub fn threads(&self) -> &[ThreadLife] {
         &self.threads
     }
 
@@ -274,7 +274,7 @@ impl Timeline {
         (found == pid).then_some(index)
     }
 
-    fn thread_in(&self, process: u32, tid: Tid, time: Time) -> Option<&Thread> {
+    fn thread_in(&self, process: u32, tid: Tid, time: Time) -> Option<&ThreadLife> {
         let n = self
             .by_tid
             .partition_point(|&(other, id, start, _)| (other, id, start) <= (process, tid, time));

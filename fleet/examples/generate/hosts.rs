@@ -7,7 +7,7 @@ use std::path::Path;
 use rprof_fleet_table::rows::{
     FrameLine, FrameRow, HostRow, Identity, ImageRow, LocationRow, SampleRow, StackRow,
 };
-use rprof_fleet_table::{Id, TableError, Tables, WINDOW_US, folder};
+use rprof_fleet_table::{Id, FleetTableError, Tables, WINDOW_US, folder};
 use rprof_testing::Random;
 
 /// Services, assigned to hosts in turn.
@@ -68,7 +68,7 @@ struct Program {
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(folder: &Path, plan: &Plan) -> Result<usize, TableError> {
+pub fn write(folder: &Path, plan: &Plan) -> Result<usize, FleetTableError> {
     let mut programs = BTreeMap::new();
     let mut files = 0;
     for host in 0..plan.hosts {

@@ -54,7 +54,7 @@ pub(crate) fn machine(features: &mut FeatureSections) {
         cores: vec!["0".into(), "1".into()],
         dies: vec![cpus()],
         cpus: [0, 1]
-            .map(|core| CpuPlace {
+            .map(|core| CpuTopologyEntry {
                 core,
                 socket: 0,
                 die: Some(0),

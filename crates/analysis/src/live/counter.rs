@@ -1,7 +1,7 @@
 //! Counts live samples by stack.
 
 use rprof_jit::JitProcesses;
-use rprof_perfdata::{Event, Events};
+use rprof_perfdata::{Events, RecordedEvent};
 use rprof_processes::{ImageKind, LiveMap, NamedImages, Pid, Tid};
 use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample};
 
@@ -105,7 +105,7 @@ impl Counter {
     fn count(
         &mut self,
         raw: &RawRecord<'_>,
-        described: &Event,
+        described: &RecordedEvent,
         event: u32,
         marks_truncation: bool,
     ) -> Option<()> {

@@ -5,7 +5,7 @@
 
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
-use rprof_perfdata::Event;
+use rprof_perfdata::RecordedEvent;
 use rprof_profile::memory::is_of_memory_over_time;
 use rprof_profile::waits::WAITS;
 
@@ -38,7 +38,7 @@ pub(crate) struct ParsedSample<'a> {
 }
 
 /// Returns the weight of samples without a period: the event's fixed period, or 1.
-pub(crate) fn default_weight(event: &Event) -> u64 {
+pub(crate) fn default_weight(event: &RecordedEvent) -> u64 {
     match event.attr.flags.contains(AttrFlags::FREQ) {
         true => 1,
         false => event.attr.period_or_freq.max(1),
@@ -48,7 +48,7 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 impl FixedLayoutParser {
     /// Returns `None` if samples have other variable-size fields, the other byte order or deferred
     /// callchains, or are waits with a waker, or memory over time.
-    pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
+    pub(crate) fn new(event: &RecordedEvent) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
         let fixed = SampleLayout::FIXED;
@@ -134,7 +134,7 @@ mod tests {
     use crate::sample_pass::pending::callchain;
     use rprof_records::{Attr, RawBytes, Sample, SampleFields};
 
-    fn event(attr: Attr) -> Event {
+    fn event(attr: Attr) -> RecordedEvent {
         let events =
             rprof_perfdata::Events::new(vec![(attr, String::new(), vec![])], Endian::NATIVE);
         events.list()[0].clone()

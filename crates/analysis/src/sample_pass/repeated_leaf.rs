@@ -4,7 +4,7 @@
 //! (`__schedule;__schedule`): from the registers that `perf_fetch_caller_regs` took, and from the
 //! unwinding that begins there. perf shows both.
 
-use rprof_perfdata::Event;
+use rprof_perfdata::RecordedEvent;
 use rprof_profile::waits::WAITS;
 use rprof_records::{CpuMode, EventKind};
 
@@ -16,7 +16,7 @@ const IN_THE_SCHEDULER: [u64; 2] = [3, 4];
 
 /// Returns true if the event's registers come from `perf_fetch_caller_regs`. Other events are
 /// interrupts, where equal addresses are a recursion.
-pub(crate) fn may_repeat(event: &Event) -> bool {
+pub(crate) fn may_repeat(event: &RecordedEvent) -> bool {
     let attr = &event.attr;
     let is_switch = attr.kind == EventKind::SOFTWARE && IN_THE_SCHEDULER.contains(&attr.config);
     attr.kind == EventKind::TRACEPOINT || is_switch || event.name == WAITS

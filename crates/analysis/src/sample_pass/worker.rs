@@ -1,6 +1,6 @@
 //! Worker of pass two.
 
-use rprof_perfdata::{Block, Event};
+use rprof_perfdata::{Block, RecordedEvent};
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
 use rprof_records::{Attr, Endian, Misc, RawRecord, RecordType, Sample, WaitEnd};
 
@@ -229,7 +229,7 @@ impl<'a> Worker<'a> {
     fn accept<'s, 'b>(
         &mut self,
         sample: &'s Sample<'b>,
-        described: &Event,
+        described: &RecordedEvent,
         misc: Misc,
     ) -> Option<Accepted<'s, 'b>> {
         let shared = self.shared;

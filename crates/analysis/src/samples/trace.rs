@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rprof_perfdata::features::tracing_data::TracingData;
-use rprof_perfdata::{Event, PerfData};
+use rprof_perfdata::{PerfData, RecordedEvent};
 use rprof_records::EventKind;
 use rprof_tracepoint::{EventFormat, Tracepoints};
 
@@ -20,8 +20,9 @@ pub struct Trace<'a> {
 /// named by its description, such as `sched:sched_switch`.
 pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
     let events = data.events().list();
-    let is_nameless =
-        |event: &Event| event.attr.kind == EventKind::TRACEPOINT && event.name == event.attr.name();
+    let is_nameless = |event: &RecordedEvent| {
+        event.attr.kind == EventKind::TRACEPOINT && event.name == event.attr.name()
+    };
     let described = match events.iter().any(is_nameless) {
         true => data.features().tracing_data(),
         false => None,

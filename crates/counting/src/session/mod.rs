@@ -14,7 +14,7 @@ pub use options::SessionOptions;
 
 use crate::error::CountError;
 use crate::follow::{Follower, LOOK};
-use crate::notice::{EventState, Notice};
+use crate::notice::{EventState, SessionNotice};
 use crate::open::Settings;
 use crate::place_counter::PlaceCounter;
 use crate::places::Place;
@@ -56,7 +56,7 @@ pub struct CountingSession {
     groups: Vec<Vec<usize>>,
     /// Dummy counters that measure the time of a thread on one CPU, with place indexes.
     references: Vec<(usize, PerfFd)>,
-    notices: Vec<Notice>,
+    notices: Vec<SessionNotice>,
     child: Option<Child>,
     exits: Option<TargetExitWatcher>,
     options: SessionOptions,
@@ -121,7 +121,7 @@ impl CountingSession {
     }
 
     /// Returns the differences from the request, known before the start.
-    pub fn notices(&self) -> &[Notice] {
+    pub fn notices(&self) -> &[SessionNotice] {
         &self.notices
     }
 

@@ -4,7 +4,7 @@
 //! back. So the session reads the list of online CPUs now and then, and opens the counters again.
 
 use super::CountingSession;
-use crate::notice::Notice;
+use crate::notice::SessionNotice;
 use rprof_events::cpu_watch::CpuWatch;
 use rprof_events::cpus;
 use rprof_perf_event::PerfFd;
@@ -56,19 +56,19 @@ impl CountingSession {
     }
 
     /// Returns the notices about CPUs that went and came so far.
-    pub fn late_notices(&self) -> Vec<Notice> {
+    pub fn late_notices(&self) -> Vec<SessionNotice> {
         let Some(online) = &self.online else {
             return Vec::new();
         };
         let lost = online.watch.absences();
-        let lost = lost.map(|(cpu, absences)| Notice::CpuLost {
+        let lost = lost.map(|(cpu, absences)| SessionNotice::CpuLost {
             cpu,
             absences: absences.to_vec(),
             is_missing: online.refused.contains(&cpu),
         });
         let came = online.watch.came();
         let came = came.filter(|_| self.options.cpus.is_empty());
-        let came = came.map(|(cpu, after)| Notice::CpuCame { cpu, after });
+        let came = came.map(|(cpu, after)| SessionNotice::CpuCame { cpu, after });
         lost.chain(came).collect()
     }
 

@@ -4,7 +4,7 @@ use super::online::OnlineCpus;
 use super::{CountedEvent, CountingSession, SessionOptions};
 use crate::error::CountError;
 use crate::follow::Follower;
-use crate::notice::{EventState, Notice};
+use crate::notice::{EventState, SessionNotice};
 use crate::open::{Settings, is_kernel_only};
 use crate::place_counter::PlaceCounter;
 use crate::places::{self, Place};
@@ -109,7 +109,7 @@ impl CountingSession {
                 break;
             }
             if look == MAX_LOOKS {
-                self.notices.push(Notice::ThreadsKeptComing);
+                self.notices.push(SessionNotice::ThreadsKeptComing);
                 break;
             }
             threads = now;
@@ -149,8 +149,8 @@ impl CountingSession {
                     settings.exclude_kernel = true;
                     self.close();
                     self.notices
-                        .retain(|notice| !matches!(notice, Notice::GroupSplit { .. }));
-                    self.notices.push(Notice::UserModeOnly { paranoid });
+                        .retain(|notice| !matches!(notice, SessionNotice::GroupSplit { .. }));
+                    self.notices.push(SessionNotice::UserModeOnly { paranoid });
                 }
                 Err(Trouble::Other(error)) => return Err(error),
                 Ok(()) => break,
@@ -158,7 +158,7 @@ impl CountingSession {
         }
         if settings.inherit {
             for event in &self.events {
-                let notice = Notice::NotInherited {
+                let notice = SessionNotice::NotInherited {
                     event: event.name.clone(),
                 };
                 if !event.event.is_inherited() && !self.notices.contains(&notice) {
@@ -170,7 +170,7 @@ impl CountingSession {
         // Without counts, the notice about user mode would be wrong.
         if !self.events.iter().any(|event| event.state.is_counted()) {
             self.notices
-                .retain(|notice| !matches!(notice, Notice::UserModeOnly { .. }));
+                .retain(|notice| !matches!(notice, SessionNotice::UserModeOnly { .. }));
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl CountingSession {
         }
         if let (Origin::Weak, Some(event)) = (group.origin, opened.split_at.first()) {
             let event = self.events[*event].name.clone();
-            let notice = Notice::GroupSplit { event };
+            let notice = SessionNotice::GroupSplit { event };
             if !self.notices.contains(&notice) {
                 self.notices.push(notice);
             }

@@ -13,12 +13,12 @@ pub struct CpuTopology {
     /// CPUs that share a die. perf writes them since 5.2, if there are several dies.
     pub dies: Vec<String>,
     /// Core and socket by CPU number. perf writes them since 3.19.
-    pub cpus: Vec<CpuPlace>,
+    pub cpus: Vec<CpuTopologyEntry>,
 }
 
 /// Core, die and socket of a CPU; -1 if the kernel does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuPlace {
+pub struct CpuTopologyEntry {
     /// Core number within the die.
     pub core: i32,
     /// Socket number.
@@ -64,7 +64,7 @@ impl FeatureSections {
         };
         // The oldest form ends here; pipe mode may have padding instead.
         let places = section.items(count, 8, |s| {
-            Some(CpuPlace {
+            Some(CpuTopologyEntry {
                 core: s.i32()?,
                 socket: s.i32()?,
                 die: None,
@@ -164,7 +164,7 @@ mod tests {
             cores: vec!["0".into(), "1".into()],
             dies: if dies { vec!["0-1".into()] } else { vec![] },
             cpus: (0..2)
-                .map(|core| CpuPlace {
+                .map(|core| CpuTopologyEntry {
                     core,
                     socket: 0,
                     die: dies.then_some(0),

@@ -6,7 +6,7 @@ use crate::user_records::{CpuSet, EventUpdate};
 
 /// One recorded event.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct RecordedEvent {
     /// Attributes of the event.
     pub attr: Attr,
     /// Recorded name, or one derived from the attr.
@@ -26,7 +26,7 @@ pub struct Event {
 /// All events of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    list: Vec<Event>,
+    list: Vec<RecordedEvent>,
     /// Events sorted by id. A hostile file chooses the ids, so this is no hash table.
     by_id: Vec<(u64, u32)>,
     /// Offset of the id in samples, if common to all events.
@@ -39,8 +39,8 @@ impl Events {
     /// Creates the list from events with their ids, in file order. An empty name is derived from
     /// the attr. A duplicate id belongs to the first event.
     pub fn new(list: Vec<(Attr, String, Vec<u64>)>, endian: Endian) -> Events {
-        let list: Vec<Event> = (list.into_iter())
-            .map(|(attr, name, ids)| Event {
+        let list: Vec<RecordedEvent> = (list.into_iter())
+            .map(|(attr, name, ids)| RecordedEvent {
                 layout: SampleLayout::new(&attr, endian),
                 name: match name.is_empty() {
                     true => attr.name(),
@@ -86,7 +86,7 @@ impl Events {
     }
 
     /// Returns the events.
-    pub fn list(&self) -> &[Event] {
+    pub fn list(&self) -> &[RecordedEvent] {
         &self.list
     }
 

@@ -1,6 +1,6 @@
 //! Data in a recording that rprof does not show, with the command that does.
 
-use rprof_perfdata::{Event, Feature, PerfData};
+use rprof_perfdata::{Feature, PerfData, RecordedEvent};
 use rprof_records::words::data_source::MemoryOperation;
 use rprof_records::{Attr, AttrFlags, BranchSampleType, RecordType, Sample, SampleType};
 
@@ -97,7 +97,7 @@ const LOOKED_AT: usize = 100_000;
 /// events without one.
 fn holds_data_sources(data: &PerfData) -> bool {
     let events = data.events();
-    let has_field = |event: &Event| event.attr.sample_type.contains(SampleType::DATA_SRC);
+    let has_field = |event: &RecordedEvent| event.attr.sample_type.contains(SampleType::DATA_SRC);
     if !events.list().iter().any(has_field) {
         return false;
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use rprof_analysis::{Options, analyse};
 use rprof_perfdata::{
-    Event, EventDescription, Feature, FeatureSections, FileWriter, PerfData, RecordAt,
-    RecordWriter, WriteOptions, rewrite, rewrite_pipe,
+    EventDescription, Feature, FeatureSections, FileWriter, PerfData, RecordAt, RecordWriter,
+    RecordedEvent, WriteOptions, rewrite, rewrite_pipe,
 };
 use rprof_profile::{EventSummary, Quality};
 use rprof_records::{Endian, Record, SampleFields, SampleLayout, SampleType};
@@ -97,7 +97,7 @@ fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
         }
     }
     // Stack dumps have their machine's byte order.
-    let has_dumps = |event: &Event| event.attr.sample_type.contains(SampleType::STACK_USER);
+    let has_dumps = |event: &RecordedEvent| event.attr.sample_type.contains(SampleType::STACK_USER);
     if !data.events().list().iter().any(has_dumps) {
         again("a file in the other byte order", &swapped(data));
     }

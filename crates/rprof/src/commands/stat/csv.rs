@@ -1,7 +1,7 @@
 //! The result as CSV.
 
 use rprof_counting::session::CountedEvent;
-use rprof_counting::{Part, Table};
+use rprof_counting::{CountTable, Part};
 use rprof_export::csv::without_formula;
 
 use super::job::Job;
@@ -114,7 +114,7 @@ impl Lines {
         time: &str,
         command: &str,
         events: &[CountedEvent],
-        table: &Table,
+        table: &CountTable,
     ) -> Result<(), Failure> {
         let parts: Vec<Part> = table.parts().collect();
         for part in parts {

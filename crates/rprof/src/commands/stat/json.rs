@@ -142,7 +142,7 @@ fn status_value(status: std::process::ExitStatus) -> Value {
 }
 
 /// Returns the raw and extrapolated counts of all parts.
-fn counts(events: &[CountedEvent], table: &rprof_counting::Table) -> Vec<Value> {
+fn counts(events: &[CountedEvent], table: &rprof_counting::CountTable) -> Vec<Value> {
     let mut values = Vec::new();
     for part in table.parts() {
         for (index, event) in events.iter().enumerate() {

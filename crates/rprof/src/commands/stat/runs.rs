@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rprof_counting::session::CountedEvent;
-use rprof_counting::{CountError, CountingSession, Notice, SessionOptions, Snapshot};
+use rprof_counting::{CountError, CountingSession, SessionNotice, SessionOptions, Snapshot};
 use rprof_export::clean::{brief, clean};
 use rprof_launch::Launcher;
 
@@ -25,7 +25,7 @@ use crate::wording::remedies;
 pub(super) struct Side {
     pub(super) command: Vec<OsString>,
     pub(super) events: Vec<CountedEvent>,
-    pub(super) notices: Vec<Notice>,
+    pub(super) notices: Vec<SessionNotice>,
     pub(super) runs: Vec<Run>,
     /// Events of each pass, if one run cannot count all events.
     pub(super) passes: Vec<Vec<usize>>,
@@ -183,7 +183,7 @@ fn one_run(
             side.passes = session.passes();
         }
         if let passes @ 2.. = side.passes.len() {
-            side.notices.push(Notice::RunInPasses { passes });
+            side.notices.push(SessionNotice::RunInPasses { passes });
         }
     }
     if side.passes.len() < 2 {
