@@ -28,13 +28,8 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    /// Open the finished SVG with xdg-open
-    #[arg(long)]
-    pub(crate) open: bool,
-
-    /// Title at the top [default: the recorded command or target]
-    #[arg(long)]
-    pub(crate) title: Option<String>,
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 
     /// Line under the title [default: samples, time, host and quality]
     #[arg(long)]
@@ -74,6 +69,22 @@ pub(crate) struct FlamegraphArgs {
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
     pub(crate) width: Option<u32>,
 
+    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Options of the commands that draw a recording, or a command that they record first.
+#[derive(Debug, Args)]
+pub(crate) struct PictureArgs {
+    /// Open the finished file with xdg-open
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// Title at the top [default: the recorded command or target]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+
     #[command(flatten)]
     pub(crate) waits: WaitArgs,
 
@@ -85,8 +96,4 @@ pub(crate) struct FlamegraphArgs {
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
-
-    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }

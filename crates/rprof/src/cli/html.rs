@@ -5,11 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::reading::SampleFilterArgs;
-use super::record::SamplingArgs;
-use super::target::TargetArgs;
+use super::flamegraph::PictureArgs;
 use super::values;
-use super::waits::WaitArgs;
 
 /// Writes an HTML page to explore a recording, or a command that it records first.
 ///
@@ -28,13 +25,8 @@ pub(crate) struct HtmlArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    /// Open the finished page with xdg-open
-    #[arg(long)]
-    pub(crate) open: bool,
-
-    /// Title at the top [default: the recorded command or target]
-    #[arg(long)]
-    pub(crate) title: Option<String>,
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 
     /// Old recording or folded stacks to compare with
     #[arg(long, value_name = "OLD", value_hint = ValueHint::FilePath)]
@@ -61,18 +53,6 @@ pub(crate) struct HtmlArgs {
     /// dropped as needed, with a message
     #[arg(long, value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]
     pub(crate) max_size: u64,
-
-    #[command(flatten)]
-    pub(crate) waits: WaitArgs,
-
-    #[command(flatten)]
-    pub(crate) filter: SampleFilterArgs,
-
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-
-    #[command(flatten)]
-    pub(crate) sampling: SamplingArgs,
 
     /// Command to run and record, with its arguments; or recordings and folded stacks to show, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]

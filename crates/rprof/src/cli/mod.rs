@@ -57,7 +57,7 @@ pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::ExplainArgs;
-pub(crate) use flamegraph::FlamegraphArgs;
+pub(crate) use flamegraph::{FlamegraphArgs, PictureArgs};
 pub(crate) use gate::GateArgs;
 pub(crate) use html::HtmlArgs;
 pub(crate) use list::ListArgs;

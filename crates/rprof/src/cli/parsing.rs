@@ -423,8 +423,8 @@ mod tests {
                 "record",
             ] {
                 let target = match parse(&format!("rprof {line} {flag} 7")).map(|cli| cli.command) {
-                    Ok(Command::Flamegraph(args)) => args.target,
-                    Ok(Command::Html(args)) => args.target,
+                    Ok(Command::Flamegraph(args)) => args.picture.target,
+                    Ok(Command::Html(args)) => args.picture.target,
                     Ok(Command::Record(args)) => args.target,
                     other => panic!("{line}: {other:?}"),
                 };
@@ -445,9 +445,9 @@ mod tests {
         match parse("rprof flamegraph -i x.data -p 0 -t 7").map(|cli| cli.command) {
             Ok(Command::Flamegraph(args)) => {
                 assert_eq!(args.input, [std::path::Path::new("x.data")]);
-                let tasks = args.target.as_filter();
+                let tasks = args.picture.target.as_filter();
                 assert_eq!((&*tasks.pid, &*tasks.tid), (&[0][..], &[7][..]));
-                assert!(!args.sampling.no_inherit);
+                assert!(!args.picture.sampling.no_inherit);
             }
             other => panic!("{other:?}"),
         }

@@ -34,8 +34,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     let Some(most) = args.annotate.map(usize::from) else {
         return Ok(CodeOfPage::default());
     };
-    let quiet = args.sampling.quiet;
-    let names = &args.filter.symbols;
+    let quiet = args.picture.sampling.quiet;
+    let names = &args.picture.filter.symbols;
     let downloads = names.downloads(quiet)?;
     let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
     let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
@@ -56,8 +56,8 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
     for data in &recordings {
         let options = Options {
             addresses: true,
-            latency: args.filter.latency,
-            filter: args.filter.with_times_of(&about.filter, data)?,
+            latency: args.picture.filter.latency,
+            filter: args.picture.filter.with_times_of(&about.filter, data)?,
             ..Options::default()
         };
         let (profile, code) = analyse_with_code(data, &symbolizer, &options);
@@ -74,7 +74,7 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<CodeOfPage, Fa
         syntax: Syntax::Intel,
     };
     let precision = images.iter().map(|code| code.precision(event)).min();
-    let weight = args.filter.weight();
+    let weight = args.picture.filter.weight();
     let functions = hottest(&annotator, &profile, event, weight, most);
     if functions.len() < most && !quiet {
         say(format_args!(

@@ -13,9 +13,7 @@ use rprof_profile::{Filter, Keys, Profile};
 use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
-use crate::cli::{
-    FilterArgs, SampleFilterArgs, SamplingArgs, TargetArgs, TaskFilterArgs, WaitArgs,
-};
+use crate::cli::{FilterArgs, PictureArgs, TaskFilterArgs};
 use crate::input::named_input::is_input_or_no_command;
 use crate::input::nothing_found;
 use crate::input::recordings::{
@@ -33,12 +31,8 @@ use crate::wording::remedies;
 pub(crate) struct Request<'a> {
     pub(crate) command_name: &'static str,
     pub(crate) output: &'a Path,
-    /// Open the written file in a browser.
-    pub(crate) open: bool,
     pub(crate) source: &'a PictureSource,
-    pub(crate) target: &'a TargetArgs,
-    pub(crate) sampling: &'a SamplingArgs,
-    pub(crate) waits: &'a WaitArgs,
+    pub(crate) args: &'a PictureArgs,
     pub(crate) command: &'a [OsString],
 }
 
@@ -54,28 +48,27 @@ impl PictureSource {
     /// With files, -p, -t and -C are filters.
     pub(crate) fn new(
         input: &[PathBuf],
-        samples: &SampleFilterArgs,
-        target: &TargetArgs,
+        args: &PictureArgs,
         command: &[OsString],
     ) -> PictureSource {
         let are_files = !command.is_empty()
-            && !target.is_for_recording_only()
+            && !args.target.is_for_recording_only()
             && command.iter().all(|word| is_input_or_no_command(word));
         let files = match (input, command) {
             (_, command) if are_files => Some(command.iter().map(PathBuf::from).collect()),
-            ([], []) => (!target.is_given()).then(|| vec![PathBuf::from(DEFAULT_INPUT)]),
+            ([], []) => (!args.target.is_given()).then(|| vec![PathBuf::from(DEFAULT_INPUT)]),
             ([], _) => None,
             (files, _) => Some(files.to_vec()),
         };
         let tasks = match files {
-            Some(_) => target.as_filter(),
+            Some(_) => args.target.as_filter(),
             None => TaskFilterArgs::default(),
         };
         PictureSource {
             files,
             filter: FilterArgs {
                 tasks,
-                samples: samples.clone(),
+                samples: args.filter.clone(),
             },
         }
     }
@@ -136,7 +129,7 @@ pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let status = make(request, picture)?;
-    if request.open && request.output != Path::new("-") {
+    if request.args.open && request.output != Path::new("-") {
         open_for_reader(request.output);
     }
     Ok(status)
@@ -163,8 +156,8 @@ fn make(request: &Request<'_>, picture: &impl Picture) -> Outcome {
 }
 
 fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) -> Outcome {
-    let children = (request.target.with_children).then_some("--with-children");
-    if let Some(flag) = request.sampling.first_given().or(children) {
+    let children = (request.args.target.with_children).then_some("--with-children");
+    if let Some(flag) = request.args.sampling.first_given().or(children) {
         let name = request.command_name;
         let cause = match paths {
             [path] if path == Path::new(DEFAULT_INPUT) => "there is nothing to record".to_owned(),
@@ -182,20 +175,20 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
-    let events: Vec<String> = (request.sampling.event.iter())
+    let events: Vec<String> = (request.args.sampling.event.iter())
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
     let args = &request.source.filter;
     let filter = args.filter(&events);
     let output = Output::prepare(request.output)?;
-    let quiet = request.sampling.quiet;
-    let options = request.waits.choose(Options {
+    let quiet = request.args.sampling.quiet;
+    let options = request.args.waits.choose(Options {
         filter,
         ..picture.options()
     })?;
     let mut merged = read_merged(paths, args, &options, &Keys::FUNCTIONS, Callee::Kept, quiet)?;
-    request.waits.join(&mut merged.profile)?;
+    request.args.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
         // Recordings have different clocks.
         merged.profile.time = None;
@@ -214,7 +207,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
 
 /// Records and draws. Returns the command's exit status.
 fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -> Outcome {
-    if request.waits.memory.moment().is_some() {
+    if request.args.waits.memory.moment().is_some() {
         let name = request.command_name;
         let message = format!(
             "rprof {name} does not record memory: make a recording first (`rprof record --memory` \
@@ -223,23 +216,23 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let unnamed = temporary()?;
-    let stacks = request.sampling.wants_stacks();
+    let stacks = request.args.sampling.wants_stacks();
     let to = Destination::unnamed(unnamed.handle()?);
     let job = Job::new(
-        request.target,
-        request.sampling,
+        &request.args.target,
+        &request.args.sampling,
         stacks,
         request.command,
         to,
     );
     let mut job = job?;
-    if request.waits.is_given() {
-        job.builder = waits::add_to(job.builder, request.target, request.waits.flag())?;
+    if request.args.waits.is_given() {
+        job.builder = waits::add_to(job.builder, &request.args.target, request.args.waits.flag())?;
     }
     if request.source.filter.needs_switches() {
         job.builder = waits::with_switches(job.builder);
     }
-    let needs_requests = request.source.filter.needs_requests() || request.waits.by.is_some();
+    let needs_requests = request.source.filter.needs_requests() || request.args.waits.by.is_some();
     job.builder = job.builder.requests(needs_requests);
     let recorded = record(job)?;
     let mut summary = match recorded.summary {
@@ -311,10 +304,10 @@ fn draw_recording(
     path: &Path,
     summary: Option<&mut Summary>,
 ) -> Result<(), Failure> {
-    let quiet = request.sampling.quiet;
+    let quiet = request.args.sampling.quiet;
     let data = open(path)?;
     let filter = &request.source.filter;
-    let options = request.waits.choose(Options {
+    let options = request.args.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         by_language: !filter.symbols.no_by_language,
         latency: filter.latency,
@@ -331,7 +324,7 @@ fn draw_recording(
     }
     nothing_found::check_by(&profile, &[path.to_owned()], options.by_request.as_ref())?;
     let mut profile = filter.cut_to_callers(profile, Callee::Kept);
-    request.waits.join(&mut profile)?;
+    request.args.waits.join(&mut profile)?;
     warn(&profile, quiet);
     if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();
@@ -359,7 +352,7 @@ fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About
         .map(|a| a.to_string_lossy())
         .collect();
     About {
-        subject: match request.target.is_given() {
+        subject: match request.args.target.is_given() {
             true => recording_facts::subject(data),
             false => command.join(" "),
         },

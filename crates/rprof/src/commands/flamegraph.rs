@@ -15,15 +15,12 @@ use crate::terminal::output::Output;
 use crate::wording::messages::{Failure, say};
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
-    let source = PictureSource::new(&args.input, &args.filter, &args.target, &args.command);
+    let source = PictureSource::new(&args.input, &args.picture, &args.command);
     let request = Request {
         command_name: "flamegraph",
         output: &args.output,
-        open: args.open,
         source: &source,
-        target: &args.target,
-        sampling: &args.sampling,
-        waits: &args.waits,
+        args: &args.picture,
         command: &args.command,
     };
     drawing::run(&request, args)
@@ -55,7 +52,7 @@ impl Picture for FlamegraphArgs {
 
 fn svg_options(args: &FlamegraphArgs, about: &About) -> SvgOptions {
     SvgOptions {
-        title: (args.title.clone()).unwrap_or_else(|| title(about, "Flame graph")),
+        title: (args.picture.title.clone()).unwrap_or_else(|| title(about, "Flame graph")),
         subtitle: args.subtitle.clone(),
         about: about.places.clone(),
         inverted: !args.no_inverted,
@@ -63,7 +60,7 @@ fn svg_options(args: &FlamegraphArgs, about: &About) -> SvgOptions {
         colors: args.colors,
         min_width: args.min_width,
         width: args.width.map(|pixels| pixels as usize),
-        weight: args.filter.weight(),
+        weight: args.picture.filter.weight(),
         threads: ThreadMerging {
             by_number: !args.no_merge_threads,
             patterns: args.merge_threads.clone(),

@@ -16,15 +16,12 @@ use crate::wording::messages::{Failure, say};
 use crate::wording::remedies;
 
 pub(crate) fn run(args: &HtmlArgs) -> Outcome {
-    let source = PictureSource::new(&args.input, &args.filter, &args.target, &args.command);
+    let source = PictureSource::new(&args.input, &args.picture, &args.command);
     let request = Request {
         command_name: "html",
         output: &args.output,
-        open: args.open,
         source: &source,
-        target: &args.target,
-        sampling: &args.sampling,
-        waits: &args.waits,
+        args: &args.picture,
         command: &args.command,
     };
     let page = Page {
@@ -46,7 +43,7 @@ fn options(args: &HtmlArgs) -> Options {
     Options {
         addresses: !args.no_lines,
         inlined: true,
-        by_thread: args.waits.by.is_none(),
+        by_thread: args.picture.waits.by.is_none(),
         columns: !args.no_timeline,
         memory: match args.no_timeline {
             true => MemoryOptions::Moments,
@@ -57,7 +54,7 @@ fn options(args: &HtmlArgs) -> Options {
 }
 
 fn read_old(args: &HtmlArgs, filter: &FilterArgs, path: &PathBuf) -> Result<Profile, Failure> {
-    let events: Vec<String> = (args.sampling.event.iter())
+    let events: Vec<String> = (args.picture.sampling.event.iter())
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
@@ -66,7 +63,7 @@ fn read_old(args: &HtmlArgs, filter: &FilterArgs, path: &PathBuf) -> Result<Prof
         ..options(args)
     };
     let paths = std::slice::from_ref(path);
-    let quiet = args.sampling.quiet;
+    let quiet = args.picture.sampling.quiet;
     let old = read_merged(
         paths,
         filter,
@@ -94,7 +91,7 @@ impl Picture for Page<'_> {
         let code = code_of_page::annotated(args, about)?;
         let output = output.private_if(code.holds_kernel_addresses);
         let options = HtmlOptions {
-            title: (args.title.clone()).unwrap_or_else(|| title(about, "Profile")),
+            title: (args.picture.title.clone()).unwrap_or_else(|| title(about, "Profile")),
             about: about.places.clone(),
             header: about.facts.clone(),
             wording: remedies::of_finding,
