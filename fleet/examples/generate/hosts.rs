@@ -7,7 +7,7 @@ use std::path::Path;
 use rprof_fleet_table::rows::{
     FrameLine, FrameRow, HostRow, Identity, ImageRow, LocationRow, SampleRow, StackRow,
 };
-use rprof_fleet_table::{Id, FleetTableError, Tables, WINDOW_US, folder};
+use rprof_fleet_table::{FleetTableError, Id, Tables, WINDOW_US, folder};
 use rprof_testing::Random;
 
 /// Services, assigned to hosts in turn.
