@@ -15,7 +15,7 @@ use rprof_perfdata::features::domains::{CpuDomains, DomainsOfCpu, SchedulingDoma
 use rprof_perfdata::features::memory::{Cache, MemoryNode, MemoryTopology};
 use rprof_perfdata::features::pmus::PmuCaps;
 use rprof_perfdata::features::run::{AuxtraceEntry, ClockData};
-use rprof_perfdata::features::topology::{CpuTopologyEntry, CpuTopology, HybridPmu, NumaNode};
+use rprof_perfdata::features::topology::{CpuTopology, CpuTopologyEntry, HybridPmu, NumaNode};
 use rprof_perfdata::{BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, RecordWriter};
 use rprof_records::{
     Attr, AttrFlags, BranchEntry, BranchFlags, BranchSampleType, BuildId, Comm, Endian, EventKind, Lost, Misc,
