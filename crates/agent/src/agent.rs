@@ -37,6 +37,7 @@ use crate::watch::ProcessWatch;
 /// Time for sending the last window.
 const LAST_TRY: Duration = Duration::from_secs(5);
 
+/// Maximum time between two watchdog notifications.
 const BEAT: Duration = Duration::from_secs(10);
 
 /// Windows queued for the analyst. Analysis takes far less time than a window.
@@ -215,6 +216,7 @@ impl Agent {
             let has_failed = live.as_ref().is_some_and(|live| !live.is_alive());
             let usage = meter.lap(elapsed, live.as_ref().map_or(0, MachineRecording::bytes));
             let step = self.judge(usage, &mut is_warming_up, &analyst);
+            // A new rate needs a new recording.
             let records = match is_over || has_failed || step.is_some() {
                 false => live.as_ref().map(MachineRecording::end_window),
                 true => live.take().map(|live| {
@@ -550,6 +552,7 @@ fn write_status(status: &Mutex<Status>, uploaders: &[Uploader], config: &Config,
     status.destinations = destinations;
     status.updated = unix_micros() / 1_000_000;
     status.spool_bytes = bytes_below(&config.spool.folder);
+    // The next window writes the status again.
     status.write(to).ok();
 }
 

@@ -19,8 +19,10 @@ use rprof_output::Folder;
 
 use crate::ledger::{LossLedger, TEMPORARY};
 
+/// Name suffix of a file during an upload to a server that would count a duplicate.
 const SENDING: &str = ".sending";
 
+/// Name suffix of a file with the reason for a rejection.
 const WHY: &str = ".why";
 
 /// File of a window. The parts of its name are separated by `/`.

@@ -18,6 +18,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// Maximum delay, unless the server asks for more.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Maximum delay that a server may ask for.
 const MAX_ASKED: Duration = Duration::from_secs(3600);
 
 /// Thread that sends files from a spool to its destination. Clones share one state.
@@ -215,6 +216,7 @@ impl Shared {
                     self.log
                         .say(&format!("{}: accepts windows again", self.name));
                 }
+                // The window may be dropped during the upload.
                 done.is_ok() || state.spool.windows().is_ok()
             }
             SendOutcome::Later { why, after } => {

@@ -34,6 +34,7 @@ struct Process {
     parent: i32,
     /// First executable mapping since the last exec.
     exe: Option<Box<str>>,
+    /// True between an exec and the first mapping.
     awaits_exe: bool,
     /// Facts, from the first sample on.
     facts: Option<Arc<Facts>>,
@@ -64,6 +65,7 @@ impl ProcessWatch {
     pub fn writer(&self, events: &[EventDescription]) -> WatchWriter {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
+        // A new recording reports all running processes.
         self.lock().processes.clear();
         WatchWriter {
             watch: self.clone(),
@@ -162,6 +164,7 @@ impl SampledProcesses {
             && rustix::process::Pid::from_raw(pid)
                 .is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
         {
+            // A child is usually in its parent's cgroup.
             facts.cgroup = of_parent.cgroup.clone();
         }
         if let Some(process) = self.process(pid) {

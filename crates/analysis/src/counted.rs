@@ -2,6 +2,7 @@
 
 use rprof_profile::RecordingCount;
 
+/// Maximum number of counters read.
 const LIMIT: usize = 256;
 
 pub(crate) fn counted(notes: &[(String, String)]) -> Vec<RecordingCount> {

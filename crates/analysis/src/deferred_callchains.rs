@@ -31,6 +31,7 @@ impl DeferredCallchains {
             return true;
         }
         let tid = layout.and_then(|layout| layout.sample_id(raw).tid);
+        // Each event of the thread has a record of the same stack.
         if let Entry::Vacant(vacant) = self.by_cookie.entry((tid, cookie)) {
             let start = self.entries.len();
             self.entries.extend(callchain.iter());

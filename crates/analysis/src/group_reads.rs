@@ -103,6 +103,7 @@ impl GroupReadCollector {
             samples,
             mut counts,
         } = self;
+        // Stable: members keep their order in the group.
         counts.sort_by_key(|c| (c.time, c.position));
         let mut before = FxHashMap::default();
         for count in &mut counts {

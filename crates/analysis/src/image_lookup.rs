@@ -40,6 +40,7 @@ pub(crate) struct ImageLookup {
     has_root: bool,
     /// True if this machine was booted after the recording was made.
     is_from_before_boot: bool,
+    /// Time when the recording was last written.
     written: Option<SystemTime>,
     clocks: Option<ClockData>,
 }

@@ -78,6 +78,7 @@ pub(crate) struct Runtimes<'a> {
     is_here: bool,
     /// Memory budget for embedded and untrusted files.
     memory: MemoryBudget,
+    /// Bytes of unwind information left to compile.
     unwinding_budget: AtomicU64,
     warnings: Mutex<Vec<String>>,
     recording: &'a Path,

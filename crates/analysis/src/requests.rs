@@ -23,15 +23,19 @@ use crate::sideband_pass::Index;
 /// Maximum number of contexts. Further samples have no request.
 const MAX_CONTEXTS: usize = 4 << 20;
 
+/// Maximum number of keys of a process.
 const MAX_KEYS: usize = 256;
 
+/// Maximum number of attributes in a warning.
 const MAX_SHOWN_KEYS: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestTimes {
+    /// Sorted by time.
     by_thread: FxHashMap<i32, Vec<Moment>>,
     /// Contexts that the filter accepts.
     wanted: Vec<bool>,
+    /// Index in `names`, by context.
     name_of: Vec<u32>,
     /// Names; the first is [`NO_REQUEST`].
     names: Vec<RequestName>,

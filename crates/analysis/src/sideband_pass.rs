@@ -82,6 +82,7 @@ pub struct UnknownRecords {
 }
 
 impl UnknownRecords {
+    /// Maximum number of types listed. A hostile file may have any number.
     const MAX_TYPES: usize = 4;
 
     fn add(&mut self, kind: RecordType) {
@@ -104,6 +105,7 @@ impl fmt::Display for UnknownRecords {
     }
 }
 
+/// Maximum number of [`Incident`]s of a kind kept for an event.
 const MAX_LOSSES: usize = 100_000;
 
 /// Record of a loss before it, or of throttling.
@@ -329,6 +331,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     ) where
         'a: 'r,
     {
+        // Samples of a single event need no parsing.
         let only = match self.data.events().list() {
             [only] => !only.attr.sample_type.contains(SampleType::READ),
             _ => false,

@@ -96,6 +96,7 @@ fn counts_only(data: &PerfData) -> Option<String> {
 
 /// Returns a warning about header sections unknown to perf, simpleperf and rprof.
 fn unknown_sections(data: &PerfData) -> Option<String> {
+    /// Maximum number of section numbers listed.
     const LIMIT: usize = 4;
     let unknown = || {
         let sections = data.features().iter().map(|(feature, _)| feature);

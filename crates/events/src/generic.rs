@@ -106,6 +106,7 @@ pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        // No digits or too many.
         true => u64::from_str_radix(digits, 16).ok(),
         false => None,
     }

@@ -54,6 +54,7 @@ pub struct EventSettings {
     pub branches: Option<BranchSampleType>,
 }
 
+/// Names of the terms, for messages.
 pub(crate) const TERMS: [&str; 16] = [
     "config",
     "config1",

@@ -17,6 +17,7 @@ pub(crate) fn readable(
     let mut polled: Vec<PollFd<'_>> = (fds.iter())
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
         .collect();
+    // A timeout that does not fit is effectively infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(&mut polled, timeout.as_ref()) {
         Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),

@@ -189,6 +189,7 @@ impl PerfFd {
         // SAFETY: the kernel writes the count, and at most `ids_len` ids after it.
         let listed = unsafe { self.control(abi::QUERY_BPF, (&raw mut query).cast()) };
         match listed {
+            // The list has the first ids.
             Ok(()) | Err(Errno::NOSPC) => {}
             Err(errno) => return Err(errno),
         }

@@ -218,6 +218,7 @@ mod tests {
             assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
         }
         assert!(said(4, true, false, Errno::NOSYS).contains("seccomp filter"));
+        // Level 2 explains refusals of events that include the kernel.
         for level in [2, 4] {
             let found = said(level, true, false, Errno::ACCESS);
             assert!(

@@ -42,6 +42,7 @@ pub struct Limits {
     pub kernel: Option<(u16, u16)>,
 }
 
+/// Bits of the effective capabilities that lift the limits (linux/capability.h).
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<AtomicU64>,
+    /// Length in bytes, a multiple of 8.
     length: usize,
     owner: Owner,
 }
@@ -32,6 +33,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if let Owner::Kernel { .. } = self.owner {
             // SAFETY: exactly what mmap returned; no pointer into it outlives its `Mapping`.
+            // Unmapping a whole mapping cannot fail.
             let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
         }
     }

@@ -7,6 +7,7 @@ use crate::fd::PerfFd;
 use crate::reading::{ReadError, Reading};
 use rprof_launch::procfs::Procfs;
 
+/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 50;
 
 /// One event for each thread of a process, inherited by later threads and child processes.

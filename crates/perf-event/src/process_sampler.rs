@@ -14,6 +14,7 @@ use rprof_records::{Endian, RawBytes, RawRecord, SampleType};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+/// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 20;
 
 /// Maximum time of one wait: the threads' end causes no wake-up.

@@ -130,6 +130,7 @@ impl PerfFd {
     pub fn read(&self) -> Result<ReadValues, ReadError> {
         let format = self.read_format();
         if !format.contains(ReadFormat::GROUP) {
+            // The value, and at most one word for each bit of the format.
             let mut answer = [0; 8 * (1 + u64::BITS as usize)];
             let length = 8 * (1 + format.bits().count_ones() as usize);
             let answer = &mut answer[..length];

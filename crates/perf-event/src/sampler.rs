@@ -200,13 +200,13 @@ impl Sampler {
         Ok(Next::Record(self.decoder.decode(&raw)?))
     }
 
-    /// Reads the oldest record, if any.
+    /// Reads the oldest record. Returns false if there is none.
     fn take(&mut self) -> Result<bool, SampleError> {
         take_record(&mut self.ring, &mut self.taken)
     }
 }
 
-/// Reads the oldest record of a ring buffer into `taken`, if any.
+/// Reads the oldest record of a ring buffer into `taken`. Returns false if there is none.
 pub(crate) fn take_record(ring: &mut Ring, taken: &mut Vec<u8>) -> Result<bool, SampleError> {
     taken.clear();
     let drained = ring.drain_with(|record| {

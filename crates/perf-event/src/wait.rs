@@ -34,6 +34,7 @@ pub(crate) fn wait<'a>(
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => return Ok(Woken::TimedOut),
             Ok(_) => {}
+            // Computes the remaining time again.
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         }

@@ -96,6 +96,7 @@ impl Contents {
             .map_err(spool)?;
         file.write_all(&bytes).map_err(spool)?;
         drop(bytes);
+        // Users must react differently to read and write errors.
         let mut buffer = vec![0; 1 << 20];
         loop {
             match from.read(&mut buffer) {

@@ -13,6 +13,7 @@ use crate::features::{Feature, FeatureSections};
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
 /// Magic of perf up to 2.6.3x, in this letter order on every machine.
 const MAGIC_1: [u8; 8] = *b"PERFFILE";
+/// Offset of the data length in a file header.
 pub(crate) const DATA_LEN_AT: u64 = 48;
 pub(crate) const HEADER_SIZE: usize = 104;
 /// Size of the oldest header, without features.
@@ -172,6 +173,7 @@ fn read_attrs(
     let raw = RawBytes::from(bytes);
     let attr_size = raw.u64(16, endian).unwrap_or(0);
     let (attrs_at, attrs_len) = section(&raw, 24, endian).unwrap_or_default();
+    // With the position of its ids: 16 bytes.
     let stride = usize::try_from(attr_size)
         .ok()
         .filter(|s| (80..=LONGEST_STRIDE).contains(s))

@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pid = Pid(i32::try_from(process::id())?);
     let maps = fs::read_to_string("/proc/self/maps")?;
 
+    // Existing mappings are valid from time 0.
     let mut builder = ProcessMapBuilder::new();
     builder.handle_rename(0, pid, pid.main_thread(), b"timeline");
     for new in maps.lines().filter_map(parse) {

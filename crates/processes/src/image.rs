@@ -324,6 +324,7 @@ mod tests {
             (b"/memfd:doublemapper (deleted)", ImageKind::Memfd),
             (b"[uprobes]", ImageKind::Other),
             (b"anon_inode:[perf_event]", ImageKind::Other),
+            // A process cannot pose as the kernel.
             (b"[kernel.kallsyms]_text", ImageKind::Other),
         ] {
             assert_eq!(ImageKind::of_user(path), kind, "{}", path.escape_ascii());

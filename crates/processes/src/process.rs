@@ -121,6 +121,7 @@ impl ProcessTable {
         let thread = self.threads.len() as u32;
         let mut start = time.max(owner.start);
         if let Some(old) = self.latest_thread.insert((process, tid), thread) {
+            // The id is reused: the earlier thread has ended.
             let old = &mut self.threads[old as usize];
             start = start.max(old.start);
             match old.exit {

@@ -42,6 +42,7 @@ pub(crate) struct Space {
     versions: Vec<Version>,
     /// Times of changes; sorted once finished.
     changes: Vec<Time>,
+    /// First node owned by the latest version.
     mark: u32,
     /// Latest mapping or fork. Earlier records are late.
     clock: Time,

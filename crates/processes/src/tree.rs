@@ -374,6 +374,7 @@ mod tests {
         let mut arena = Arena::default();
         let mut root = NIL;
         for i in 0..2_000u64 {
+            // A permutation of 0..2000, partly ascending.
             let at = if i < 1_000 { i } else { 2_999 - i };
             root = arena.insert(root, 0, &piece(at * 4, at * 4 + 3));
         }

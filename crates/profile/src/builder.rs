@@ -63,6 +63,7 @@ pub struct ProfileBuilder {
     samples: Option<Vec<Sample>>,
     as_streams: bool,
     has_callchains: Option<bool>,
+    /// Index of the off-CPU event.
     waits: Option<usize>,
     text_bytes: TextBytes,
 }

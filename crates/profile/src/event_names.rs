@@ -66,6 +66,7 @@ pub fn is_of_memory_over_time(event: &str) -> bool {
     matches!(event, GROWTH | RELEASE)
 }
 
+/// Sample types in pprof profiles.
 const PPROF_TYPES: [&str; 2] = ["offcpu", "wall"];
 
 /// Returns true for off-CPU events (`offcpu` in pprof), with or without modifiers.

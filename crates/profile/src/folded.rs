@@ -215,6 +215,7 @@ struct Stacks<'f> {
     known: FxHashMap<Box<str>, FunctionId>,
     frames: Vec<FunctionId>,
     lines: u64,
+    /// Decimal places of the common unit.
     digits: u32,
     total: u64,
     fractions: Lines,
@@ -252,6 +253,7 @@ impl<'f> Stacks<'f> {
         let more = count.digits.saturating_sub(self.digits);
         let by = 10u64.pow(more);
         let total = self.total.checked_mul(by);
+        // Drops a fraction if the sum would overflow.
         let fits = |total: u64| {
             let count = count.in_units(self.digits + more)?;
             Some((count, total.checked_add(count)?))
@@ -344,6 +346,7 @@ impl<'f> Stacks<'f> {
     }
 }
 
+/// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
 /// Warning about stacks with more than [`MAX_FRAMES`] frames.

@@ -63,8 +63,10 @@ impl Default for ReadingBudget {
 /// Memory reservation for reading a profile.
 #[derive(Debug)]
 pub struct MemoryReservation {
+    /// `None` if there is no budget.
     lease: Option<MemoryLease>,
     budget: ReadingBudget,
+    /// Bytes outside the profile.
     beside: u64,
 }
 

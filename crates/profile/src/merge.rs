@@ -49,6 +49,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
+    // Unknown if one profile lacks it.
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
@@ -103,6 +104,7 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
 #[derive(Default)]
 struct Merging {
     objects: FxHashMap<(Box<str>, ObjectKind), ObjectId>,
+    /// Name, unit and index.
     events: Vec<(String, String, usize)>,
 }
 
@@ -133,6 +135,7 @@ impl Merging {
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
                 let object = objects[function.object.0 as usize];
+                // In another build, the address belongs to another function.
                 let here = profile.objects[function.object.0 as usize].build_id;
                 let is_same_build = builder.object(object).build_id == here;
                 builder.add_function(moved_function(function, object, is_same_build, &files))

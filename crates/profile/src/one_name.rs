@@ -40,6 +40,7 @@ pub fn merge(profile: &Profile, top: &mut TopFunctions) {
             let row = &mut top.rows[target];
             row.self_weight = row.self_weight.saturating_add(more.self_weight);
             row.self_samples += more.self_samples;
+            // One may have called the other: no sample counts twice.
             row.total_weight =
                 (row.total_weight.saturating_add(more.total_weight)).min(top.weight_total);
             row.total_samples += more.total_samples;

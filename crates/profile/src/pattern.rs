@@ -48,6 +48,7 @@ fn matches_source(pattern: &str, source: &SourceName<'_>) -> bool {
             && (0..=parts.min(MAX_PARTS)).any(|parts| matches_name(pattern, &source.text(parts)))
 }
 
+/// Maximum number of path components in a pattern.
 const MAX_PARTS: usize = 16;
 
 /// Removes a `(file:line)` suffix; `None` if there is none.
@@ -69,6 +70,7 @@ pub(crate) fn without_distinction(name: &str) -> Option<&str> {
 
 fn without_linkage_name(name: &str) -> Option<&str> {
     let (bare, linkage) = name.strip_suffix(']')?.rsplit_once(" [")?;
+    // The last one is of Ada.
     let is_mangled = ["_Z", "_R", "_D"]
         .iter()
         .any(|start| linkage.starts_with(start))

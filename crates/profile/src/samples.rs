@@ -122,6 +122,7 @@ pub struct SampleColumns {
     weights: Vec<u64>,
 }
 
+/// Marks a sample without a CPU number.
 const NO_CPU: u32 = u32::MAX;
 
 impl SampleColumns {

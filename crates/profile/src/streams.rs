@@ -43,6 +43,7 @@ pub struct SampleStream {
 struct Last {
     time: u64,
     weight: u64,
+    /// CPU number plus 1; 0 if not recorded.
     cpu: u64,
 }
 
@@ -52,6 +53,7 @@ const HAS_WEIGHT: u64 = 1;
 /// A CPU follows the first number.
 const HAS_CPU: u64 = 2;
 
+/// Flag bits in the first number, below the entry.
 const FLAG_BITS: u32 = 2;
 
 impl SampleStream {

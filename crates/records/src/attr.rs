@@ -103,6 +103,7 @@ pub struct Attr {
 /// Sizes of the published versions, oldest first (`PERF_ATTR_SIZE_VER*`).
 pub const ATTR_SIZES: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 
+/// Size of the newest known version.
 const KNOWN: usize = 144;
 
 impl Attr {

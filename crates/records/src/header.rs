@@ -110,6 +110,7 @@ record_types! {
 }
 
 impl RecordType {
+    /// Numbers of simpleperf's own records (its `record.h`).
     const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
 
     /// Returns true if `perf` defines this number, not the kernel. Such records have no `sample_id`

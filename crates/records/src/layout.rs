@@ -29,6 +29,7 @@ pub(crate) const TRAILER: [SampleType; 6] = [
     SampleType::IDENTIFIER,
 ];
 
+/// Offset of a missing field.
 const NONE: u8 = u8::MAX;
 
 /// Field offsets in samples and trailers of one event.
@@ -89,6 +90,7 @@ impl SampleLayout {
 
     /// Returns true if this crate supports all fields of a sample and all parts of variable ones.
     pub(crate) fn has_known_fields(&self) -> bool {
+        /// Supported bits of `perf_event_attr.read_format` and `branch_sample_type`.
         const READ: u64 = (ReadFormat::LOST.bits() << 1) - 1;
         const BRANCH: u64 = (BranchSampleType::COUNTERS.bits() << 1) - 1;
         let is_known =

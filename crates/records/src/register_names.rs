@@ -41,6 +41,7 @@ impl RegisterNames {
             m if m.starts_with("riscv") => RegisterNames::Riscv,
             m if m.starts_with("s390") => RegisterNames::S390,
             "x86_64" | "x86" | "amd64" => RegisterNames::X86,
+            // i386 to i686.
             m if m.starts_with('i') && m.ends_with("86") => RegisterNames::X86,
             _ => RegisterNames::Numbers,
         }

@@ -84,9 +84,11 @@ impl<'d> RequestContext<'d> {
                     ip,
                     trace: *header.first_chunk()?,
                     span: *header.get(16..)?.first_chunk()?,
+                    // Unread attributes are missing as a whole.
                     attributes: rest.get(..usize::from(size)).unwrap_or_default(),
                 })
             }
+            // The size is in the third word.
             PROCESS => Some(RequestContext::Process {
                 generation,
                 resource: rest.get(..usize::try_from(ip).ok()?)?,
@@ -115,6 +117,7 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
+/// Attribute of a process context with the names of the keys.
 const KEY_MAP: &[u8] = b"threadlocal.attribute_key_map";
 
 /// Returns the names of the keys of thread contexts, by index, from a process context. Invalid UTF-8

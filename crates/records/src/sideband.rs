@@ -235,6 +235,7 @@ impl<'a> ProcessEvent<'a> {
     #[inline]
     pub fn time_of(raw: &RawRecord<'_>, layout: Option<&SampleLayout>) -> u64 {
         let own_time = || match raw.kind {
+            // After four 32-bit ids.
             RecordType::FORK | RecordType::EXIT => raw.body.u64(16, raw.endian),
             _ => None,
         };

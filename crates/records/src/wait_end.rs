@@ -3,6 +3,7 @@
 /// Process 0 has no threads, so no thread has this value.
 const INTERRUPT: u64 = 1;
 
+/// Represents a wait for a CPU after a wakeup.
 const AWAKE: u64 = 2;
 
 /// End of a wait: its waker, or the fact that the thread was already awake. Stored in the address

@@ -34,6 +34,7 @@ impl LateBoost {
     /// is a real-time thread from the first [`update`](Self::update) on.
     pub fn new(realtime: Option<u8>) -> LateBoost {
         let boost = LateBoost::default();
+        // Drain threads have a higher priority.
         let priority = realtime.map_or(0, |drains| drains.saturating_sub(1).max(1));
         boost.boosted.set(priority);
         boost
@@ -58,6 +59,7 @@ impl LateBoost {
         let asked = self.boosted.priority();
         if asked != 0 && !on {
             self.is_settled = true;
+            // The session reports a refusal.
             let _ = scheduling::make_realtime(asked);
             return;
         }
@@ -162,6 +164,7 @@ impl Boosted {
             helpers.len() - 1
         });
         let priority = self.priority();
+        // Without permission, the receiver is not boosted either.
         let _ = match (helpers[at].1, priority) {
             (old, new) if old == new => Ok(()),
             (_, 0) => scheduling::make_ordinary(),

@@ -154,6 +154,7 @@ impl InheritedEventFilter {
 
     fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
         match event {
+            // The creator of an attached thread is unknown.
             ProcessEvent::Forked {
                 tid, parent_tid, ..
             } => {

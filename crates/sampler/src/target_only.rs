@@ -48,6 +48,7 @@ impl TargetOnly {
         };
         let pid = pid.cast_unsigned();
         if let Some(parent) = parent {
+            // Ids are reused.
             match self.follows && self.pids.contains(&parent.cast_unsigned()) {
                 true => self.pids.insert(pid),
                 false => self.pids.remove(&pid),

@@ -42,6 +42,7 @@ pub(crate) fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
 /// # Errors
 /// If memory is exhausted.
 pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize, Errno> {
+    // Practically infinite.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(ready) => Ok(ready),

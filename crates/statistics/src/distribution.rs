@@ -11,6 +11,7 @@ const NORMAL_FROM: f64 = 1e6;
 
 /// Returns the probability of at least `t`. NaN for NaN, or without degrees of freedom.
 pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
+    // Also rejects NaN.
     let is_known = degrees_of_freedom > 0.0 && !t.is_nan();
     if !is_known {
         return f64::NAN;
@@ -49,6 +50,7 @@ pub(crate) fn quantile(share: f64, degrees_of_freedom: f64) -> f64 {
     })
 }
 
+/// Maximum number of cached quantiles.
 const MAX_KNOWN: usize = 1024;
 
 thread_local! {

@@ -17,6 +17,7 @@ use ureq::http::header::RETRY_AFTER;
 use super::SendOutcome;
 use crate::config::To;
 
+/// Validity of a request signature.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 
 /// Bytes read from a response.

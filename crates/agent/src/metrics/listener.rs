@@ -18,7 +18,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Maximum bytes of a request's head.
 const MAX_HEAD: usize = 8 << 10;
+/// Maximum number of header lines of a request.
 const MAX_HEADERS: usize = 64;
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,6 +34,7 @@ pub(super) struct Listener<P> {
     patience: Duration,
     /// The oldest first.
     connections: Vec<Connection>,
+    /// Time until which no connection is accepted.
     paused_until: Option<Instant>,
 }
 

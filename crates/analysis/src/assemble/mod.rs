@@ -213,6 +213,7 @@ struct Merged<'a> {
     tables: Option<SymbolTables>,
     groups: Values<SampleGroup>,
     entries: Vec<AggregatedStack>,
+    /// Index of each entry.
     by_key: FxHashMap<GroupKey, usize>,
     of_workers: Entries,
     awake: FxHashSet<u32>,

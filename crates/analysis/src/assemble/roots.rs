@@ -35,6 +35,7 @@ pub(super) fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
+    // Kinds of memory stand outside the program's own frames.
     let is_memory = |location: &u32| {
         let object = function(*location).object;
         &*known.symbols.objects[object.0 as usize].name == MEMORY_OBJECT

@@ -26,6 +26,7 @@ pub(super) struct WorkerStacks {
     pub(super) lists: Lists<u32>,
     pub(super) groups: FxHashMap<GroupKey, Weights>,
     pub(super) ends: StackEnds,
+    /// Totals by event index.
     pub(super) events: Vec<Weights>,
     /// Number of samples by location id.
     pub(super) at: Vec<u64>,

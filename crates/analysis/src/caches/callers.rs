@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 /// Number of slots; a power of two. 128 KiB fit into a core's own cache.
 const SLOTS: usize = 8192;
 
+/// Number of low bits of a key that hold the mode and the caller flag.
 const MODE_BITS: u32 = 4;
 
 /// Cache key beside the address: thread state, mode and caller flag.
@@ -25,6 +26,7 @@ impl CallerCacheKey {
     }
 }
 
+/// Key of an empty slot. [`CallerCacheKey::new`] never returns it.
 const VACANT: CallerCacheKey = CallerCacheKey(u32::MAX);
 
 #[derive(Clone, Copy, Debug)]

@@ -28,6 +28,7 @@ pub(crate) fn may_want_bounds(data: &PerfData) -> bool {
     data.data_len() >= ENOUGH * SHORTEST_SAMPLE
 }
 
+/// Number of locations in a batch.
 const TOGETHER: usize = 64;
 
 /// Maps the addresses of each image to canonical ones. Shared by all workers.

@@ -134,6 +134,7 @@ impl ThreadStateCache {
                 () => self.stats.other_jit_epoch += 1,
             }
             let mut moment = moment();
+            // Thread 0 is the idle task, whatever its process.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
             let key = StateKey {
                 user: moment.user,

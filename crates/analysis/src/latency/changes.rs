@@ -32,6 +32,7 @@ pub(super) struct Change {
 
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// Sorted by time.
     pub(super) sorted: Vec<Change>,
     /// First and last time of all records with a time.
     pub(super) time: Option<(u64, u64)>,
@@ -221,6 +222,7 @@ impl Reader<'_> {
             .map(|(tid, (pid, first))| (*tid, *pid, *first))
             .collect();
         never.sort_unstable();
+        // Never switched: it ran all the time.
         for (tid, pid, first) in never {
             self.push(first, pid, tid, Kind::In);
         }

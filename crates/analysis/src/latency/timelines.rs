@@ -210,6 +210,7 @@ impl Follower {
                 let waits_since = Some(since);
                 self.threads.insert(tid, Thread { group, waits_since });
             }
+            // A process that starts with a wait stands still from then on.
             None => self.groups[group].change(time, 0),
         }
     }
@@ -228,6 +229,7 @@ impl Follower {
         };
         let before = self.threads.insert(tid, running);
         if let Some(since) = before.and_then(|thread| thread.waits_since) {
+            // The thread that ends a standstill was on the way of its group.
             let standstill = self.groups[group].standstill;
             let from = standstill.map_or(time, |from| from.max(since));
             self.end_wait(tid, since, time, (from, 1));

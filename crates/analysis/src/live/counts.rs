@@ -84,7 +84,9 @@ pub(super) struct Counts {
     interval: u64,
     /// Samples of stacks dropped for lack of memory.
     pub(super) forgotten: u64,
+    /// Version of the ids of groups and stacks.
     pub(super) numbering: u64,
+    /// Version of the ids of locations and names.
     pub(super) generation: u64,
 }
 

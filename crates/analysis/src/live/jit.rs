@@ -22,6 +22,7 @@ pub(super) struct JitOwner {
 #[derive(Debug, Default)]
 pub(super) struct JitFiles {
     processes: FxHashMap<i32, Process>,
+    /// Total bytes of the cached files.
     kept: u64,
 }
 

@@ -263,6 +263,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct LiveWriter {
     shared: Arc<Shared>,
     events: Events,
+    /// Index of the writer's first event.
     first_event: u32,
     marks_truncation: bool,
     bytes: u64,

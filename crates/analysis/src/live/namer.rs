@@ -27,6 +27,7 @@ use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 /// Lookups after which JIT code stays unnamed.
 const TRIES: u8 = 2;
 
+/// Name of functions before their lookup.
 const AWAITED: &str = "[names are being read]";
 
 /// Copies of locations and stacks with their names.

@@ -19,6 +19,7 @@ use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
 use crate::sideband_pass::Index;
 
+/// Number of samples in a batch.
 pub(crate) const TOGETHER: usize = 64;
 
 pub(crate) struct SampleAggregator<'a> {
@@ -166,6 +167,7 @@ impl<'a> SampleAggregator<'a> {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let ids = &self.ids[found.callers.0..found.callers.1];
+                // An earlier sample of the batch may have added it.
                 let id = (self.lists)
                     .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(ids));
                 found.list = Some(id);

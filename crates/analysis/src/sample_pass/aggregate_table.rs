@@ -81,6 +81,7 @@ pub(crate) struct SampleGroups {
     last: Vec<(u32, StackEnd, u32)>,
 }
 
+/// Group id of an empty entry.
 const UNKNOWN: u32 = u32::MAX;
 
 impl SampleGroups {

@@ -37,6 +37,7 @@ impl FingerprintKeys {
     #[inline]
     pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
+        // The lanes mix each pair of words with different keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
         let mut len = 0u64;
         while let Some(first) = words.next() {

@@ -30,6 +30,7 @@ use crate::unwind::Unwinding;
 use rprof_profile::{Filter, WeightUnit};
 use rprof_records::request_context;
 
+/// Conditions on samples, and data for them.
 pub(crate) type Conditions<'c> = (&'c Filter, LatencyOptions<'c>, Option<&'c RequestTimes>);
 
 /// Resolves the samples that `filter` accepts, and merges all workers' rows.

@@ -45,6 +45,7 @@ pub(crate) struct WorkerOutput {
     /// Time range in nanoseconds.
     pub(crate) time: Option<(u64, u64)>,
     pub(crate) has_callchains: bool,
+    /// Sums of periods and of latencies; 0 unless weights are latencies.
     pub(crate) latency: LatencyTally,
     pub(crate) rows: Vec<SampleRow>,
     pub(crate) compact_rows: Vec<BlockRows>,

@@ -102,6 +102,7 @@ pub(crate) struct Stack {
     pub(crate) callers: u32,
 }
 
+/// Leaf of a stack without frames.
 pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 impl Stack {

@@ -318,6 +318,7 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         let sample = accepted.sample;
         let has_chain = recorded.is_some();
+        // Moved out of `self`, because the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
             (Some(unwinding), Some(stacks)) if has_dumps(attr) => {

@@ -101,6 +101,7 @@ pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<Reco
     let about = subject(&record);
     let (pid, tid) = match (id.pid, id.tid, about) {
         (Some(pid), Some(tid), _) => (pid, tid),
+        // Without a trailer, the body's ids apply.
         (.., about) => about.unwrap_or((-1, -1)),
     };
     let time = match (&record, id.time) {

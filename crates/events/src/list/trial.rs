@@ -128,6 +128,7 @@ impl<'a> Trials<'a> {
                 (Ok(()), true) => return Availability::Sampled,
                 (Ok(()), false) => return Availability::CountedOnly,
                 (Err(errno), _) => {
+                    // A missing PMU fails in every scope.
                     if matches!(errno, Errno::NOENT | Errno::NODEV) && cpu.is_none() {
                         return Availability::Missing;
                     }

@@ -3,6 +3,7 @@
 use crate::error::EventError;
 use crate::probe::is_probe;
 
+/// Cause of an error for an empty part of a list.
 const NO_EVENT: &str = "an event is missing beside a comma";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -87,6 +87,7 @@ fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
         let event = Event::numbered(&known.name, known.kind, known.config);
         return Some(on_each_kind_of_core(event, sources));
     }
+    // Such names cannot be file names.
     if name.is_empty() || is_pattern(name) {
         return None;
     }

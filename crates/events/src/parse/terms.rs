@@ -59,6 +59,7 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
         if let Some(event) = named_event(pmu, term) {
             for part in split(&event) {
                 if part.value == Some("?") {
+                    // The user must supply it, as another term.
                     if !terms
                         .iter()
                         .any(|t| t.name == part.name && t.value.is_some())

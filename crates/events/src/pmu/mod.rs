@@ -147,7 +147,7 @@ impl Pmu {
     }
 }
 
-/// Returns false for files such as `energy-pkg.scale`.
+/// Returns false for files such as `energy-pkg.scale`, which describe another event.
 fn is_event_name(name: &str) -> bool {
     let about = [".scale", ".unit", ".per-pkg", ".snapshot"];
     !about.iter().any(|end| name.ends_with(end))

@@ -20,6 +20,7 @@ pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes();
     path.split(|byte| *byte == b':')
         .map(|folder| {
+            // An empty part is the current folder.
             let mut file = folder.to_vec();
             if !file.is_empty() && !file.ends_with(b"/") {
                 file.push(b'/');

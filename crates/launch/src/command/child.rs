@@ -22,6 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Child {
     pid: libc::pid_t,
     path: String,
+    /// `None` after the release.
     hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
@@ -105,6 +106,7 @@ impl Child {
         let _ = rustix::io::write(&pipes.release_write, &[exec::RELEASE]);
         let mut errno = [0; 4];
         match read_full(pipes.error_read.as_fd(), &mut errno) {
+            // A successful exec closes the pipe.
             Ok(0) => Ok(()),
             failed => {
                 let _ = self.wait();

@@ -17,6 +17,7 @@ use std::ptr;
 /// Shell for scripts without a `#!` line, as in execvp(3).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
+/// Byte that releases the child.
 pub(super) const RELEASE: u8 = 1;
 
 pub(super) struct ExecStrings {

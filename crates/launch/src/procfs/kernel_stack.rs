@@ -4,6 +4,7 @@ use std::fs;
 
 use super::Procfs;
 
+/// Maximum number of functions read from one stack.
 const MAX_FUNCTIONS: usize = 64;
 
 /// Position in a kernel function.

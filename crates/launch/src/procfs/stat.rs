@@ -29,6 +29,7 @@ impl TaskStat {
         let close = stat.iter().rposition(|byte| *byte == b')')?;
         let comm = stat.get(open + 1..close)?.to_vec();
         let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+        // Starts at the third field, state.
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// Maximum number of bytes read from a command line.
 const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 
 /// Mounted /proc file system.

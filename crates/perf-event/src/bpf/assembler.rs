@@ -36,6 +36,7 @@ pub(super) const JUMP_IF_EQUAL: u8 = 0x15;
 pub(super) const JUMP_IF_NOT_EQUAL: u8 = 0x55;
 pub(super) const JUMP_IF_GREATER: u8 = 0x25;
 pub(super) const JUMP_IF_LESS: u8 = 0xa5;
+/// Compares two registers, with the code of a jump.
 pub(super) const REGISTERS: u8 = 8;
 
 impl Assembler {

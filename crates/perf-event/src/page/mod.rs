@@ -134,6 +134,7 @@ impl ControlPage {
             }
             words[word::LOCK] = lock;
             let fields = PageFields::from_words(&words);
+            // Odd during a change.
             if fields.lock.is_multiple_of(2) {
                 let other = beside(&fields);
                 fence(Ordering::Acquire);

@@ -15,6 +15,7 @@ pub(crate) const TIME_ZERO: usize = 8;
 pub(crate) const SIZE: usize = 9;
 pub(crate) const TIME_CYCLES: usize = 10;
 pub(crate) const TIME_MASK: usize = 11;
+/// Words that the lock guards.
 pub(crate) const LOCKED: usize = 12;
 pub(crate) const DATA_HEAD: usize = 128;
 pub(crate) const DATA_TAIL: usize = 129;
@@ -24,4 +25,5 @@ pub(crate) const AUX_HEAD: usize = 132;
 pub(crate) const AUX_TAIL: usize = 133;
 pub(crate) const AUX_OFFSET: usize = 134;
 pub(crate) const AUX_SIZE: usize = 135;
+/// Words of the whole struct that have a name.
 pub(crate) const COUNT: usize = 136;

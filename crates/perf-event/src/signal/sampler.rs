@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Maximum time between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Sampler of one event, notified of each overflow by SIGIO.
@@ -139,6 +140,7 @@ fn listen(
 ) -> Result<Heard, Errno> {
     let mut heard = Heard::default();
     loop {
+        // Before the last read of the ring buffer.
         let last = stop.load(Ordering::Acquire);
         match signals.wait(Some(if last { Duration::ZERO } else { LOOK }))? {
             Some(overflow) if overflow.code == OverflowCode::HUP => heard.hang_ups += 1,

@@ -85,6 +85,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// Traps dropped for lack of room.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Previous handler and its flags.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static BEFORE_FLAGS: AtomicI32 = AtomicI32::new(0);
 

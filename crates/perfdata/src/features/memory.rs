@@ -85,6 +85,7 @@ impl FeatureSections {
         let (version, block_size, count) = (section.u64()?, section.u64()?, section.u64()?);
         let nodes = section.items(count, 24, |section| {
             let node = section.u64()?;
+            // For the node, and for the bitmap.
             let _bits = section.u64()?;
             let bits = section.u64()?;
             let bitmap = section.items(bits.div_ceil(64), 8, Decoder::u64)?;

@@ -6,6 +6,7 @@ use super::{Feature, FeatureSections};
 /// Magic string, because another tool may use the same section number.
 const MARK: &str = "rprof";
 
+/// Key of the note in an unfinished recording.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
 impl FeatureSections {

@@ -8,6 +8,7 @@ impl FeatureSections {
     /// `record_file_format.h`.
     pub fn simpleperf_meta_info(&self) -> Option<Vec<(String, String)>> {
         let section = self.get(Feature::SIMPLEPERF_META_INFO)?;
+        // A NUL ends each key and each value.
         let mut texts = section.split_inclusive(|b| *b == 0);
         let mut pairs = Vec::new();
         while let (Some(key), Some(value)) = (texts.next(), texts.next()) {

@@ -180,6 +180,7 @@ mod tests {
             for mut one in [topology(false), topology(true)] {
                 f.insert_cpu_topology(&one);
                 assert_eq!(f.cpu_topology().unwrap(), one);
+                // perf 6.12 pads it in a pipe.
                 let mut padded = f.get(Feature::CPU_TOPOLOGY).unwrap().to_vec();
                 padded.extend([0; 4]);
                 f.insert(Feature::CPU_TOPOLOGY, padded);

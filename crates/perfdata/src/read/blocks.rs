@@ -110,11 +110,12 @@ impl<'a> Blocks<'a> {
         self.damage = Some(damage);
     }
 
-    /// Opens the next file, if any.
+    /// Opens the next file. Returns false if there is none.
     fn next_file(&mut self) -> bool {
         let Some(data) = self.next.next() else {
             return false;
         };
+        // Each file has its own zstd stream.
         (self.data, self.at, self.inflate, self.ended) = (data, 0, None, false);
         true
     }

@@ -43,6 +43,7 @@ pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error>
         // A link may lead anywhere.
         match Contents::open_no_link(&folder.join(&name)) {
             Ok(contents) => files.push((name, contents)),
+            // A thread without records.
             Err(Error::Empty { .. }) => {}
             Err(error) => warnings.push(format!("{name} was skipped: {error}")),
         }

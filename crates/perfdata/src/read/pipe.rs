@@ -118,6 +118,7 @@ pub(crate) fn name_events(
     let in_place = event_types.len() == attrs.len();
     let list = (attrs.into_iter().enumerate())
         .map(|(i, (attr, ids))| {
+            // By id if there are ids, else by position.
             let found = (ids.first())
                 .and_then(|id| by_id.binary_search_by_key(id, |(id, _)| *id).ok())
                 .map(|at| by_id[at].1)

@@ -19,6 +19,7 @@ pub struct RecordAt<'a> {
     pub bytes: &'a [u8],
 }
 
+/// simpleperf's own record of tracepoint formats.
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
 pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
@@ -78,6 +79,7 @@ impl<'a> Walk<'a> {
                 return;
             };
             let size = usize::from(header.size);
+            // The kernel's (perf_event.h).
             let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
             if !is_kernels || size < Header::SIZE || size > rest.len() {
                 return;

@@ -95,6 +95,7 @@ impl Auxtrace {
     }
 }
 
+/// Bytes of an error's message.
 const MESSAGE: usize = 64;
 
 pub(super) fn info(fields: &Fields<'_>) -> Option<AuxtraceInfo> {

@@ -45,8 +45,10 @@ const PIECE: usize = 60 << 10;
 /// The size of a record has 16 bits.
 const LONGEST_GAP: u64 = 65_528;
 
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
+/// Bytes of a table entry.
 const ENTRY: u64 = 16;
 
 /// Destination of a recording that supports truncation.
@@ -154,6 +156,7 @@ impl<W: Storage> GrowingWriter<W> {
         let data_len = data_end - self.data_start;
         let named = table.iter().map(|(feature, ..)| *feature);
         let header = self.header.header(self.data_start, data_len, named);
+        // Ends the data before the table, and publishes the sections in one write.
         self.put_at(0, &header)?;
         self.put_gap(self.end, Header::SIZE as u64)
     }
@@ -290,6 +293,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 
     fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
+        // A gap covers the record while it is written.
         if record.len() > PIECE {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -315,6 +319,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
         (self.header).complete(&mut features, self.compressor.as_ref());
+        // Only the header of this gap becomes data.
         let data_end = self.end + Header::SIZE as u64;
         let room = self.end + LONGEST_GAP;
         self.reserve(room)?;

@@ -114,6 +114,7 @@ impl<W: Write> PipeWriter<W> {
                         put_build_id(&mut out, RecordType::HEADER_BUILD_ID, &entry, endian);
                     }
                 }
+                // The AUXTRACE index has file offsets, and the output is not a folder.
                 Feature::AUXTRACE | Feature::DIR_FORMAT => {}
                 Feature::RPROF => {
                     let put = |out: &mut Vec<u8>| {

@@ -40,5 +40,6 @@ pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapp
         ..right.clone()
     });
     let kept = [left, Some(new), right];
+    // Without overlap, `first` may exceed `last`.
     mappings.splice(first..last.max(first), kept.into_iter().flatten());
 }

@@ -39,6 +39,7 @@ pub trait Retain: Debug + Default {
 pub(super) const MAX_IMAGES: usize = 1 << 16;
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
+/// Path of the image beyond the limits.
 pub(super) const TOO_MANY: &[u8] = b"[too many images]";
 
 /// Stores images of mappings, and names. Images are interned and never released, up to the limits.

@@ -140,6 +140,7 @@ fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
     }
 }
 
+/// Comparisons per work item of a thread.
 const DEALS_TOGETHER: usize = 4;
 
 #[derive(Default)]

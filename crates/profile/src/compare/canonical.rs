@@ -10,6 +10,7 @@ use crate::frame::{Object, ObjectKind};
 use crate::generics::elide_arguments;
 use crate::pattern::without_distinction;
 
+/// Clone suffixes with a number.
 const NUMBERED: [&str; 7] = [
     "llvm",
     "isra",
@@ -20,6 +21,7 @@ const NUMBERED: [&str; 7] = [
     "__uniq",
 ];
 
+/// Clone suffixes with or without a number.
 const ALONE: [&str; 5] = ["cold", "warm", "cfi", "argprom", "localalias"];
 
 /// Minimum length of a crate disambiguator. Shorter numbers may be array lengths.
@@ -28,6 +30,7 @@ const DISAMBIGUATOR: usize = 8;
 /// Length of hashes in legacy Rust names and cargo's file names.
 const HASH: usize = 16;
 
+/// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,13 +8,16 @@ use rustc_hash::FxHashMap;
 use super::sides::Quantity;
 use super::{Change, CompareError, CompareOptions, MIN_SAMPLES, MORE_SAMPLES, Verdict, Work};
 
+/// Significance level for the whole program.
 const WHOLE_LEVEL: f64 = 0.01;
 
+/// Minimum degrees of freedom for a test of the whole program without prior.
 const ENOUGH: usize = 3;
 
 /// A permutation test is useful up to this multiple of `q`. Five pairs have sixteen permutations.
 const NEARLY: f64 = 2.0;
 
+/// Relative rounding tolerance of permutation p-values.
 const SAME: f64 = 1e-9;
 
 /// Power of a visible change.
@@ -49,6 +52,7 @@ pub(super) struct Family<'o> {
     pub(super) prior: Prior,
     pub(super) options: &'o CompareOptions,
     pub(super) resolution: f64,
+    /// Smallest relevant amount of change.
     pub(super) least: f64,
     /// If false, findings are only suspicions.
     pub(super) is_certain: bool,

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::unit::WeightUnit;
 
+/// Assumed number of runs behind user-given noise.
 const GIVEN_RUNS: usize = 20;
 
 pub(super) fn judge(

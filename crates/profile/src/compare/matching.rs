@@ -86,6 +86,7 @@ impl Names {
         // A name in one object per side is one function, even if the objects' names differ.
         let by_name = |number: usize| names[number].function.as_deref();
         unite(&mut one_of, is_on, by_name);
+        // Renamed objects have made further names equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
         // Closure numbers change with edits above, paths with enclosing functions.
         for less in [without_numbers, without_paths_of_closures] {

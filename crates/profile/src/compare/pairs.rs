@@ -53,6 +53,7 @@ impl MatchedFunctions {
             (row_of.into_iter().zip(functions).zip(&sampled[side]))
                 .map(|((row, function), is_sampled)| {
                     let name = &rows.names.get(row as usize)?.function;
+                    // In another build, an address belongs to another function.
                     let is_comparable = name.is_some() || function.name.is_err();
                     (*is_sampled && is_comparable).then_some(row)
                 })

@@ -4,8 +4,10 @@ use super::callers::Calls;
 use super::sides::Sides;
 use super::{FunctionDiff, GuessedRename, MIN_SAMPLES, Presence};
 
+/// Maximum number of examined functions per side, heaviest first.
 const LIMIT: usize = 50;
 
+/// Maximum ratio of old and new weight.
 const ALIKE: f64 = 1.3;
 
 /// Pairs one-sided functions by caller, callees and weight. Skips ambiguous and rare ones.

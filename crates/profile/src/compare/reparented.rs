@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, Noise, Verdict};
 
+/// Standard deviations of chance in a sum of few samples.
 const DEVIATIONS: f64 = 2.0;
 
 pub(super) struct SpentBelow {
@@ -70,6 +71,7 @@ impl SpentBelow {
             shown: 0.0,
             possible: 0.0,
         };
+        // Functions with too few samples are evaluated together.
         let (mut below, mut own) = (0.0, [0.0; 2]);
         for (leaf, [old, new]) in self.by_row.get(&(row as u32)).into_iter().flatten() {
             let change = &functions[*leaf as usize].own;

@@ -149,6 +149,7 @@ impl Spelled<'_> {
 }
 
 struct United<'a> {
+    /// Parent of each name. A representative is its own parent.
     one_of: &'a mut [u32],
     sides: Vec<[bool; 2]>,
     is_on: [&'a [bool]; 2],

@@ -101,6 +101,7 @@ impl<'p> Run<'p> {
             own: vec![Sum::default(); rows],
             total: vec![Sum::default(); rows],
         };
+        // Recursion counts once.
         let mut counted = vec![0usize; rows];
         for (number, entry) in (1..).zip(self.entries()) {
             let weight = self.weight(entry);

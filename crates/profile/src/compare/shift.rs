@@ -11,6 +11,7 @@ use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 /// P-value of "all functions changed by one factor".
 const AGREE: f64 = 0.05;
 
+/// Minimum number of functions for a uniform change.
 const SEVERAL: usize = 3;
 
 #[derive(Clone, Copy)]
@@ -144,9 +145,12 @@ impl Changes<'_> {
         if growth.sure >= half {
             return None;
         }
+        // A function of both sides counts, unless calls from another caller explain most of its
+        // change.
         if !functions[row].is_of_one_side() {
             return (growth.shown < half).then_some(Shift::Unsure);
         }
+        // A one-sided function proves only new calls.
         let along = self.diff.whole.difference() * self.rise(row).signum();
         let others = self.shift_of_one_side(row);
         match growth.shown < half && along < half {

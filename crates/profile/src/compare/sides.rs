@@ -28,6 +28,7 @@ pub(super) struct Sides<'p> {
     pub(super) runs: [Vec<Run<'p>>; 2],
     pub(super) sums: [Vec<Sums>; 2],
     pub(super) rows: Rows,
+    /// Mean weight of a sample.
     pub(super) resolution: f64,
     /// Side without inlined calls, if only one lacks them. Both sides then ignore them.
     pub(super) without_inlined: Option<Side>,
@@ -70,6 +71,7 @@ impl<'p> Sides<'p> {
         let is_on = [0, 1].map(|side| {
             let mut is_on = vec![false; names.len()];
             for run in &runs[side] {
+                // Before matching, rows are name numbers.
                 let names = run.entries().flat_map(|entry| run.stack(entry));
                 names.for_each(|name| is_on[name as usize] = true);
             }

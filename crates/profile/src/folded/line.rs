@@ -37,6 +37,7 @@ pub(super) struct FoldedLine<'t> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Count {
     pub(super) whole: u64,
+    /// Millionths.
     pub(super) fraction: u64,
     pub(super) digits: u32,
     pub(super) is_cut: bool,

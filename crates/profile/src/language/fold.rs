@@ -255,6 +255,7 @@ fn generated_object(name: String) -> Object {
     }
 }
 
+/// Maximum number of path components to tell files apart.
 const MAX_PARTS: usize = 16;
 
 /// Returns display names. Functions of different files never have equal ones.

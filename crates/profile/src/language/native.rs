@@ -2,6 +2,7 @@
 
 use super::Language;
 
+/// Marks that only Rust's names contain.
 const OF_RUST: [&str; 8] = [
     "{closure#",
     "{{closure}}",
@@ -13,6 +14,7 @@ const OF_RUST: [&str; 8] = [
     "core::fmt::",
 ];
 
+/// Marks that only C++'s names contain.
 const OF_CPP: [&str; 6] = [
     "(anonymous namespace)",
     "{lambda(",

@@ -231,6 +231,7 @@ impl FoldingRules {
             {
                 kept.pop();
             }
+            // Without a name, several functions look like one.
             (Role::Unnamed(_), Some((last, _))) if stack[last].0 == stack[at].0 => return,
             // The code of an unnamed function, and the frame in its place.
             (Role::Unnamed(language), Some((last, Role::Unnamed(of))))
@@ -302,6 +303,7 @@ fn role_of(function: &Function, object: &Object) -> Role {
     if let Some(language) = runtime_of_image(object.base_name()) {
         return Role::Plumbing(language);
     }
+    // V8 in other programs than Node.js.
     if name.is_ok_and(|name| name.starts_with("Builtins_") || name.starts_with("v8::")) {
         return Role::Plumbing(Language::JavaScript);
     }

@@ -20,6 +20,7 @@ pub struct AddressHit {
     pub samples: u64,
 }
 
+/// Addresses and leaf address of a hit.
 type Place = (Box<[u64]>, Option<u64>);
 
 /// Sums an event's samples by their addresses in frames that `is_wanted` accepts.

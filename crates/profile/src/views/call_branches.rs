@@ -28,6 +28,7 @@ pub struct CallBranches {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     entry: u32,
+    /// Index of the tree's first frame in this stack.
     frame: u32,
     weight: u64,
 }

@@ -92,6 +92,7 @@ pub struct RowKey {
 }
 
 impl RowKey {
+    /// Key of samples without frames.
     const NONE: RowKey = RowKey {
         comm: None,
         pid: None,
@@ -119,6 +120,7 @@ pub struct TopRow {
     pub total_samples: u64,
 }
 
+/// Maximum number of events for a table of all functions per event.
 const FEW_EVENTS: usize = 32;
 
 /// Rows of one event.
@@ -152,6 +154,7 @@ impl TopFunctions {
         }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
+        // Look up each function's row once if the key depends on nothing else.
         let cached = usize::from(is_by_function && has_few_events) * profile.functions.len();
         let mut by_function = vec![None; cached];
         let mut counted: Vec<usize> = Vec::new();

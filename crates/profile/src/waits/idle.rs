@@ -38,6 +38,7 @@ type Place = Box<[FunctionId]>;
 #[derive(Default)]
 struct ThreadTime {
     by_event: FxHashMap<usize, u64>,
+    /// True if the thread has samples without a time unit.
     is_unknown: bool,
 }
 

@@ -54,6 +54,7 @@ pub fn acquires_lock(name: &str) -> bool {
         return true;
     }
     let own = whole.rsplit(':').next().unwrap_or(whole);
+    // `runtime.lock2` of Go, `take_gil.cold` of a compiler.
     let parts = own.split('.').map(|part| {
         let part = part.trim_start_matches('_');
         part.strip_prefix("GI_")

@@ -30,8 +30,10 @@ pub const WOKEN_BY_INTERRUPT: &str = "[woken by a timer or device]";
 /// Frame of a wait ended by an unnamed thread. Longer than any thread name.
 pub const WOKEN_BY_UNNAMED: &str = "[woken by an unnamed thread]";
 
+/// Prefix of waker frame names.
 const WOKEN_BY: &str = "[woken by ";
 
+/// Reason of a wait without a stack.
 pub(crate) const NO_STACK: &str = "[stack not taken]";
 
 /// Reason why a profile has no wall-clock event.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::pattern::matches_name;
 
+/// Wait without further information.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
 /// Wait of a runnable thread for a CPU.
@@ -53,6 +54,7 @@ const SCHEDULER: &[&str] = &[
     "wait_woken",
 ];
 
+/// Page fault handlers.
 const FAULTS: &[&str] = &[
     "handle_mm_fault",
     "exc_page_fault",
@@ -362,6 +364,7 @@ const REASONS_OF_FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Maximum number of user-space functions to examine from the leaf on.
 const MAX_OUTWARDS: usize = 5;
 
 /// Derives the wait reason, in brackets, from user-space functions, leaf first. `None` if

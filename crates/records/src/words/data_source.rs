@@ -176,6 +176,7 @@ impl DataSource {
 
 const OPERATIONS: [&str; 5] = ["N/A", "LOAD", "STORE", "PFETCH", "EXEC"];
 
+/// Names by bit. Hit and miss follow the level.
 const LEVELS: [&str; 14] = [
     "N/A",
     "",

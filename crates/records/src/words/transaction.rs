@@ -53,6 +53,7 @@ impl fmt::Display for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = NAMES.iter().filter(|(bit, _)| self.has(*bit));
         let mut words: Vec<String> = named.map(|(_, name)| (*name).to_owned()).collect();
+        // The processor does not tell.
         if self.0 != 0 && !self.has(Transaction::SYNC) && !self.has(Transaction::ASYNC) {
             words.push("NEITHER".to_owned());
         }

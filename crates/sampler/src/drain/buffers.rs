@@ -39,7 +39,7 @@ struct Loans {
 }
 
 impl Loans {
-    /// Takes a buffer from the reserve, if it has any.
+    /// Takes a buffer from the reserve. Returns false if it is empty.
     fn borrow(&self) -> bool {
         let taken = one_less(&self.reserve);
         if taken {
@@ -99,9 +99,11 @@ impl Recycler {
             return;
         }
         bytes.clear();
+        // Larger than any batch of a drain thread.
         if bytes.capacity() > MAX_KEPT {
             bytes = Vec::new();
         }
+        // Extra buffer of the last round.
         let _ = channel.free.try_send(bytes);
     }
 }

@@ -154,6 +154,7 @@ fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) {
     let wakeup = fast_drain.wakeup(number);
     let mut fds = vec![readable(stop.as_fd())];
     fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
+    // The rings' descriptors leave the list when they hang up.
     let first_ring = fds.len();
     fds.push(readable(events.samples.as_fd()));
     fds.push(readable(events.sideband.as_fd()));
@@ -254,6 +255,7 @@ impl Drainer {
             Urgency::WhenLate if is_late => {
                 match scheduling::make_realtime(scheduling::LATE_DRAIN) {
                     Ok(()) => Urgency::Late(self.clock.now_ns()),
+                    // Without permission, only a larger ring helps.
                     Err(_) => Urgency::Settled,
                 }
             }
@@ -307,6 +309,7 @@ impl Drainer {
         match (first, second) {
             (Some((stream, bytes)), None) => self.send(stream, bytes, watermark),
             (Some((early, early_bytes)), Some((stream, bytes))) => {
+                // Later records may be as old as this batch's.
                 self.send(early, early_bytes, self.watermark);
                 self.send(stream, bytes, watermark);
             }
@@ -354,6 +357,7 @@ impl Drainer {
             Stream::Samples => (&self.rings.samples, &self.layouts.samples),
             Stream::Sideband => (&self.rings.sideband, &self.layouts.sideband),
         };
+        // The next drain drops damaged data.
         let record = ring.peek()?;
         Some(time_of(&record, layout).unwrap_or(0))
     }

@@ -10,6 +10,7 @@ const TID_BITS: u32 = 22;
 /// Granularity of stored addresses in bytes.
 const UNIT: u64 = 64;
 
+/// Marks a thread with whole copies.
 const DISABLED: u64 = 0;
 
 /// Stack bases by thread: the drain threads drop stack bytes at or above a base.

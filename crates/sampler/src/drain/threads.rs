@@ -22,6 +22,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+/// Maximum number of bare watermarks in the channel, per CPU.
 const WATERMARKS: usize = 2;
 
 pub(crate) struct DrainConfig {
@@ -159,9 +160,11 @@ impl DrainThreads {
         self.snapshots = None;
         self.stop.raise();
         let handles = self.handles.drain(..);
+        // Threads do not panic.
         let counts = handles
             .map(|handle| handle.join().unwrap_or_default())
             .collect();
+        // The channel ends with its last drainer.
         for drainer in &*self.rings.drainers {
             drainer::locked(drainer).take();
         }
@@ -254,6 +257,7 @@ impl Scheduling {
             // 15 bytes at most.
             .name(format!("rprof-cpu{cpu}"))
             .spawn(move || {
+                // Signal handlers belong to the program's own threads.
                 rprof_launch::command::block_all_signals();
                 let permitted = self.apply(cpu);
                 if let Some(drainer) = drainer::locked(&drainer).as_mut() {
@@ -276,6 +280,7 @@ impl Scheduling {
         };
         let realtime = self.realtime.map_or(Ok(()), scheduling::make_realtime);
         if self.begins_late {
+            // Optional.
             let _ = scheduling::make_realtime(scheduling::LATE_DRAIN);
         }
         Permitted {

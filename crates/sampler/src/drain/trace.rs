@@ -71,6 +71,7 @@ pub(super) struct TraceDrain {
 impl TraceDrain {
     /// Sends available data, as far as the receiver keeps up. Returns the number of bytes sent.
     pub(super) fn drain(&mut self) -> usize {
+        // Only this thread adds to the channel.
         let free = MAX_WAITING.saturating_sub(self.sender.len());
         self.send(free)
     }

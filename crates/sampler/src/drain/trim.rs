@@ -51,6 +51,7 @@ const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 
 struct Cut {
     at: usize,
+    /// Reserved bytes in the shortened record.
     reserved: usize,
     real: usize,
     end: usize,

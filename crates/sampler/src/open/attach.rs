@@ -79,6 +79,7 @@ impl Threads {
         raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
+        // Refused even for this process.
         if let Err(errno) = can_attach(0) {
             let attr = attrs::minimal();
             let refused = OpenOptions::new(&attr).explain("dummy", errno, &limits);
@@ -121,6 +122,7 @@ impl Threads {
                 Err(errno) if errno::is_refusal(errno) => {
                     self.refused.insert(thread.pid, errno);
                 }
+                // Other refusals are reported when the events are opened.
                 _ => {
                     self.admitted.insert(thread.pid);
                 }
@@ -142,6 +144,7 @@ impl Threads {
             let news = found.len();
             check_files(plan, news, opened)?;
             for thread in found {
+                // Threads of the first look have inherited nothing.
                 self.open_one(plan, thread, look > 0 && plan.inherits(), opened)?;
             }
             let is_last = news == 0 && look > 0;
@@ -269,6 +272,7 @@ fn open_thread(
     let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
     let sets = open_thread_events(plan, opened, Subject::Thread(tid));
     if sets.is_err() {
+        // A thread that ended halfway leaves no ids.
         for (event, before) in opened.events.iter_mut().zip(before) {
             abandoned.extend(event.ids.drain(before..));
         }

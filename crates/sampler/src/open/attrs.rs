@@ -76,6 +76,7 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
     stacks(plan, event, &mut attr);
+    // Branches need running code.
     attr.sample_type.remove(SampleType::BRANCH_STACK);
     attr.branch_sample_type = BranchSampleType::empty();
     attr.sample_stack_user = attr.sample_stack_user.min(MAX_STACK_OFF_CPU);
@@ -144,6 +145,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         attr.sample_type |= SampleType::PERIOD;
     }
     if event.trace_unit().is_some() {
+        // The unit takes no samples.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
         (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
         exclude(plan, event, &mut attr);

@@ -17,6 +17,7 @@ pub(crate) enum SetSubject {
 
 #[derive(Debug)]
 pub(crate) struct EventSet {
+    /// Index in the list of recorded CPUs.
     pub(crate) cpu_index: usize,
     pub(crate) cpu: u32,
     pub(crate) subject: SetSubject,

@@ -213,7 +213,7 @@ impl Plan {
         }
     }
 
-    /// Drops the wakeup event, if there is one.
+    /// Drops the wakeup event. Returns false if there is none.
     pub(super) fn drop_wakeups(&mut self) -> bool {
         let tells = std::mem::take(&mut self.records_wakeups);
         if tells {

@@ -78,6 +78,7 @@ impl Plan {
         }
         match self.role(index) {
             Role::OffCpu if is_refusal(errno) => return Ok(self.tell_switch_times_only()),
+            // Other errors concern the common part of all events.
             Role::Wakeups if ![Errno::INVAL, Errno::OVERFLOW].contains(&errno) => {
                 let cause = match is_refusal(errno) {
                     true => format!(
@@ -104,6 +105,7 @@ impl Plan {
                 paranoid: self.limits.paranoid,
             });
             if self.options.off_cpu {
+                // Refused for the same reason.
                 self.tell_switch_times_only();
             }
             return Ok(true);
@@ -112,6 +114,7 @@ impl Plan {
             Errno::OVERFLOW => Ok(self.lower_max_stack()),
             Errno::OPNOTSUPP => Ok(self.lower_precision(index, errno)),
             Errno::INVAL => {
+                // The kernel may lower its limit at any time.
                 if self.lower_frequency()? || self.lower_precision(index, errno) {
                     return Ok(true);
                 }
@@ -130,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// Drops the stacks at switches, if they were not dropped before.
+    /// Drops the stacks at switches. Returns false if they were dropped before.
     fn tell_switch_times_only(&mut self) -> bool {
         if std::mem::replace(&mut self.switch_times_only, true) {
             return false;
@@ -141,7 +144,7 @@ impl Plan {
         true
     }
 
-    /// Lowers the precision by one, if possible.
+    /// Lowers the precision by one. Returns false if it is already 0.
     fn lower_precision(&mut self, index: usize, errno: Errno) -> bool {
         let event = &self.events[index];
         let Some(used) = event.precise().checked_sub(1) else {
@@ -219,6 +222,7 @@ impl Plan {
                         && std::mem::take(&mut self.features.split_weight)
                 }
                 AttrFeature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
+                // A user who chose a clock needs it.
                 AttrFeature::ClockId => {
                     self.options.clock.is_none() && std::mem::take(&mut self.features.clock_id)
                 }
@@ -238,7 +242,7 @@ impl Plan {
         false
     }
 
-    /// Lowers frequencies to the kernel's limit, if any exceeds it.
+    /// Lowers frequencies to the kernel's limit. Returns false if none exceeds it.
     pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenEventsError> {
         let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
             return Ok(false);

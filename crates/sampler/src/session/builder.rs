@@ -404,6 +404,7 @@ impl SessionBuilder {
 struct OpenedTarget {
     opened: Opened,
     scope: Scope,
+    /// Threads with events of their own.
     threads: Threads,
     only: Option<TargetOnly>,
 }

@@ -62,6 +62,7 @@ impl FinalCounts {
     /// It exceeds the sum of all LOST records, which omit the last drops.
     pub fn lost_samples(&self) -> Option<u64> {
         let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
+        // An event has lost nothing on other CPUs.
         let sums = events.filter_map(|count| count.sum);
         sums.map(|reading| reading.lost).sum()
     }

@@ -65,6 +65,7 @@ pub struct Session {
     ring_bytes: (usize, usize),
     realtime: Option<u8>,
     trace: Option<TraceUnit>,
+    /// Bytes of snapshots dropped because the channel was full.
     unsent: u64,
     /// Watch of CPUs; `None` if only threads are recorded.
     online: Option<OnlineCpus>,
@@ -254,6 +255,7 @@ impl Session {
         action: ControlAction,
         call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
+        // A failure does not skip the other sets.
         let mut first = Ok(());
         for set in &self.sets {
             let called = call(set);
@@ -307,6 +309,7 @@ impl Session {
     /// Returns the switch events, if recorded.
     pub fn switch_events(&self) -> Option<SwitchEvents> {
         let mut events = self.of_role(Role::OffCpu)?;
+        // Wakeups are useless while switches are not recorded.
         events.extend(self.of_role(Role::Wakeups).unwrap_or_default());
         Some(SwitchEvents {
             events,

@@ -85,6 +85,7 @@ pub(super) fn next(
             errno => Err(rprof_errno::from_raw(errno.unwrap_or_default())),
         };
     }
+    // The size includes the name's zero byte.
     let length = (query.vma_name_size as usize).saturating_sub(1);
     let file_name = name.get(..length).unwrap_or_default();
     let bit = |flag, value| {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
+/// Device and inode of a file.
 type FileId = ((u32, u32), u64);
 
 /// Reads the executable mappings of processes, one process after another.

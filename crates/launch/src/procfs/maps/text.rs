@@ -38,6 +38,7 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     let rights = word()?.as_bytes();
     let offset = hex(word()?)?;
     let (major, minor) = word()?.split_once(':')?;
+    // Without a name, the inode may end the line.
     let inode = match word() {
         Some(inode) => inode,
         None => std::str::from_utf8(std::mem::take(&mut rest)).ok()?,

@@ -4,13 +4,16 @@ use super::parts::{SourceName, with_number};
 use crate::language::Language;
 use crate::runtime::Runtime;
 
+/// Prefix of Java methods that a profiler added.
 const JAVA: &str = "Java:";
 
 /// Prefix of the names that a profiler added to HotSpot's stubs.
 pub(super) const JAVA_STUB: &str = "Java stub: ";
 
+/// Start of HotSpot's name for its interpreter's code.
 const JAVA_INTERPRETER: &str = "Interpreter";
 
+/// Parts of HotSpot's names for code that is no method.
 pub(super) const JAVA_STUBS: [&str; 5] = ["stub", "Stub", "adapters", "Blob", "chunks"];
 
 pub(super) fn is_plumbing(name: &str, runtime: Option<Runtime>) -> bool {

@@ -17,6 +17,7 @@ const V8: [&str; 7] = [
 /// V8's marks for interpreter, baseline compiler, and optimizing compilers.
 const TIERS: [char; 5] = ['~', '^', '+', '*', '-'];
 
+/// Prefixes of V8's generated code that is no function of the program.
 const V8_PLUMBING: [&str; 5] = [
     "Builtin:",
     "BytecodeHandler:",
