@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Here, c_with, needs};
 
+/// Self and total by file and line. Lines count from 1.
 type Lines = BTreeMap<(String, u64), (u64, u64)>;
 
 fn json(here: &Here, command: &str) -> Value {
@@ -66,6 +67,7 @@ fn lines_for_editors_are_those_of_the_report_and_of_functions() {
     }
     assert_eq!(lines, expected);
 
+    // Inlined code counts for its own line, in all functions.
     let functions = json(
         &here,
         "annotate -q --format json --inlined definition -n 1000 *",

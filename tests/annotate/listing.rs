@@ -57,6 +57,7 @@ fn inlined_code_counts_at_its_call_or_where_it_is_written() {
         "{:?}",
         files(&written)
     );
+    // A function that is inlined everywhere is found in its callers.
     let inlined = annotated_again(&here, &program, "burn_until");
     assert_eq!(inlined.0[0]["inlined_everywhere"], true);
     assert!(inlined.parts().count() >= 2, "in several functions");

@@ -106,6 +106,7 @@ fn listed_events_are_those_of_perf() {
             // `  cpu-migrations OR migrations     [Software event]`
             let names = line.split('[').next().unwrap_or_default();
             for name in names.split(" OR ").map(str::trim).filter(|n| !n.is_empty()) {
+                // perf's tool events are not kernel events.
                 if ["duration_time", "user_time", "system_time"].contains(&name) {
                     continue;
                 }

@@ -120,6 +120,7 @@ const COMMANDS: [&str; 13] = [
     "man",
 ];
 
+/// Flags that perf users know, and rprof's own.
 const FLAGS: [(&str, &[&str]); 5] = [
     (
         "record",
@@ -276,6 +277,7 @@ fn completions_have_every_command_and_values_and_events() {
         ] {
             script.prints(text);
         }
+        // Parsed by the shell, if installed.
         std::fs::write(here.path(shell), script.bytes()).unwrap();
         let check = format!("command -v {shell} >/dev/null || exit 0; {shell} -n {shell}");
         here.sh(&check).ok().says_nothing();
@@ -341,6 +343,7 @@ fn names_that_look_like_options_or_sizes_are_explained() {
     here.rprof("record -o /dev/full -e cpu-clock -- true")
         .exits(1)
         .says("cannot write /dev/full: No space left");
+    // Two -v are one, as in perf.
     here.rprof("record -vv -e cpu-clock -- true").ok();
 }
 
@@ -413,6 +416,7 @@ fn a_process_of_another_user_is_refused_by_name() {
     let program = here.path("private");
     std::fs::copy(c("shares.c"), &program).unwrap();
     let run = match rustix::process::geteuid().is_root() {
+        // Root can read every program.
         true => {
             here.sh("chown 65534 private && chmod 4711 private").ok();
             here.rprof("record -- ./private 0.1").ok()

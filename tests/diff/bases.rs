@@ -80,6 +80,7 @@ fn each_machine_has_a_base_of_its_own() {
     renewed.says("1 run is now the base for this machine");
     let run = gate(&here, "--baseline-dir all --noise 5%", "0.4 0.1 0.1").run();
     assert_ne!(run.code(), Some(3), "{run}");
+    // With --strict, a gate without a base does not pass.
     gate(&here, "--baseline-dir none --strict", PLAIN).exits(4);
 }
 

@@ -169,6 +169,7 @@ fn amounts_are_divided_by_what_was_asked() {
     assert_eq!(f(&json("")), (1000.0, 2000.0));
     assert_eq!(f(&json("--per 10:20")), (100.0, 100.0));
     assert_eq!(f(&json("--per total")), (0.25, 0.25));
+    // If everything doubles, no single function is reported.
     let uniform = json("--noise 2%");
     assert_eq!(uniform["total"]["verdict"], "regressed");
 }

@@ -42,6 +42,7 @@ fn what_takes_more_is_found_on_real_recordings() {
         let found = f["self"][side].as_f64().unwrap() / 1e9;
         assert!((0.5..2.0).contains(&(found / seconds)), "{side}: {f:#}");
     }
+    // Its callers take more because of it.
     let main = row(&json, "main");
     assert!(
         main["total"]["difference"].as_f64().unwrap() > 0.0,
@@ -76,6 +77,7 @@ fn what_takes_more_is_found_on_real_recordings() {
     let same = diff(&here, "old.data old.data --fail-above 1% --strict");
     assert_eq!(same["verdict"], "same");
 
+    // The default files are the same as in perf.
     std::fs::rename(here.path("old.data"), here.path("perf.data.old")).unwrap();
     std::fs::rename(here.path("new.data"), here.path("perf.data")).unwrap();
     let default = diff(&here, "--noise 5%");

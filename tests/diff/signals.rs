@@ -57,6 +57,7 @@ fn a_signal_ends_the_command_and_leaves_nothing() {
 fn the_second_signal_ends_a_command_that_does_not_heed_the_first() {
     needs!(PerfEvents);
     let here = Here::new();
+    // Without `:::` and a base, gate needs a folder for the runs.
     let (gate, command) = gate(&here, "--save base", "ignore");
     gate.signal(Signal::TERM);
     // The recorder must forward the first signal before a second one counts, which is not visible

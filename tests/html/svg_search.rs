@@ -42,6 +42,7 @@ fn the_search_takes_names_as_they_are_shown() {
         ("operator(", "Matched: 30.0%"),
         ("[unknown", "Matched: 20.0%"),
         ("std::map<int, long>::find", "Matched: 20.0%"),
+        // A shortened name, as in boxes that are too narrow.
         ("..map<\u{2026}>::find", "Matched: 20.0%"),
         ("main", "Matched: 100%"),
         ("vec::push", "Matched: 40.0%"),

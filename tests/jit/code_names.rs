@@ -97,6 +97,7 @@ fn a_perf_map_in_tmp_is_read_as_by_perf() {
     let by_rprof = here.rprof("script -F comm,time,event,ip,sym").ok();
     std::fs::remove_file(Path::new(&map)).unwrap();
     let named = |text: &str| {
+        // perf does not name a last entry without a size.
         let all = text.lines().filter(|line| line.contains("made one"));
         all.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect::<Vec<_>>()
@@ -132,6 +133,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     let said = run.out();
     let mut times = said.split_whitespace().map(|n| n.parse::<u64>().unwrap());
     let [left, came, back] = [(); 3].map(|()| times.next().unwrap());
+    // The runtime's file is in the recording, so it can be deleted.
     for entry in std::fs::read_dir(here.path(".")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "dump") {
@@ -257,8 +259,10 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
     late.prints("it is newer than the recording");
     assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
     here.sh("touch perf.data").ok();
+    // Only the timestamp was wrong.
     let (one, two) = shares(&here.report("--no-by-language"));
     std::fs::remove_file(Path::new(&map)).unwrap();
+    // Entries without a size have names too.
     assert!(one > two && two > 0.0, "{one} and {two} by a good map");
 }
 

@@ -15,6 +15,7 @@ const UNNAMED: &str = "[JavaScript function unnamed]";
 /// The event loop or a promise calls them.
 const ROOTS: [&str; 3] = ["main", "later", "onTimer"];
 
+/// Legal callers by function.
 type Callers = BTreeMap<String, BTreeSet<String>>;
 
 fn callers(here: &Here) -> Callers {

@@ -78,6 +78,7 @@ fn node_is_made_to_write_names() {
         run.says("-v8.log");
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report("--no-by-language"), "hot_loop", 0.6)?;
+        // Without the option, nothing is set, and the recorder finds the function by itself.
         let run = here
             .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
             .ok();
@@ -186,6 +187,7 @@ fn advice_on_generated_code_is_about_the_process_that_made_it() {
     let here = Here::new();
     std::fs::write(here.path("hot.js"), NODE).expect("written");
     let jit = c("jit.c").display().to_string();
+    // Neither process has a map at the end.
     let record = |name: &str, script: &str| {
         let record = here
             .rprof("record --keep none -F 999 -e cpu-clock -o")

@@ -11,6 +11,7 @@ const PATH: [&str; 4] = ["made inner", "made outer", "work", "main"];
 fn whole(samples: &[PerfSample]) -> (usize, usize) {
     let names = |sample: &PerfSample| -> Vec<String> {
         let user = sample.frames.iter().map(|frame| frame.name.clone());
+        // A kernel interrupt may be above.
         user.skip_while(|name| name != PATH[0]).collect()
     };
     let inside: Vec<_> = samples

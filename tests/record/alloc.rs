@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Folded, Here, Run, c, c_with, cxx, folded, needs, rust};
 
+/// All ways of the fixture.
 const WAYS: &str = "malloc calloc realloc aligned threads rise fork failures";
 
 /// Allocators that are preloaded if installed.

@@ -14,8 +14,10 @@ use rustix::process::Signal;
 
 use crate::support::{Here, Running, c_with, needs, wait_until};
 
+/// A shell that starts programs until a file exists. Each is mapped.
 const PROGRAMS: &str = "until [ -e enough ]; do /bin/true; echo >>log; sleep 0.01; done";
 
+/// Waits until it has started some more programs.
 const SOME_MORE: &str = "echo waits; until [ -e go ]; do sleep 0.01; done
     n=$(wc -l <log); until [ $(wc -l <log) -gt $((n + 10)) ]; do sleep 0.01; done";
 
@@ -115,6 +117,7 @@ fn perf_is_not_disturbed() {
             if let Some(shell) = shell.take() {
                 shell.end();
             }
+            // The program may be too short for a sample.
             here.rprof("script --show-task-events -i r.data").ok();
         }
     }
@@ -193,6 +196,7 @@ fn everything_that_is_mapped_has_its_build_id() {
             found.len(),
             without.len()
         );
+        // System-wide, some mappings may have none.
         assert!(
             options == "-a" || without.is_empty(),
             "{options}: {without:?} in {found:?}"

@@ -9,6 +9,7 @@ use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs}
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
     if run.code() == Some(1) {
+        // Without samples, the error message has the figures.
         let text = run.err();
         let words: Vec<&str> = text.split_whitespace().collect();
         let at = words.iter().position(|word| *word == "cover");
@@ -129,6 +130,8 @@ fn a_program_that_sleeps_hears_that_it_slept() {
     let run = here.rprof("record -F 99 -e cpu-clock -- sleep 0.3").ok();
     run.says("slept");
     assert!(!run.err().contains("-F"), "{run}");
+    // If it runs for less than a period, a higher frequency is suggested, unless it mostly waited
+    // for a CPU.
     let record = here.rprof("record -F 1 -e cpu-clock --");
     let run = record.arg(c("shares.c")).words("0.1").ok();
     run.says("no samples:");

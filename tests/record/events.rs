@@ -82,6 +82,7 @@ const TEXTS: &[&str] = &[
     "mem:0x1000:u",
 ];
 
+/// PMU events, for machines that have them.
 const OF_PMUS: &[(&str, &[&str])] = &[
     (
         "msr",
@@ -121,6 +122,7 @@ const OF_TRACEFS: &[&str] = &[
     "syscalls:sys_enter_openat",
 ];
 
+/// Event lists that every machine can open.
 const LISTS: &[&str] = &[
     "cpu-clock,page-faults:u,cs",
     "{cpu-clock,page-faults}",
@@ -309,6 +311,7 @@ fn read_field(line: &str, fields: &mut Fields) {
     }
 }
 
+/// A program with 300 page faults and 40 sleeps.
 const PAGES: u64 = 300;
 const SLEEPS: u64 = 40;
 

@@ -114,6 +114,7 @@ fn branches_of_one_event_are_asked_for_as_by_perf() {
             .find(|line| line.contains("branch_sample_type"));
         let line = line.unwrap_or_else(|| panic!("{told}"));
         assert!(line.contains(wanted), "{line}");
+        // The kernel rejects both for the same reason.
         let ours = here
             .rprof("record --call-graph none -e")
             .arg(format!("cpu-clock/branch_type={term}/"));
@@ -241,6 +242,7 @@ fn rights_that_are_missing_are_told_with_the_flag() {
             .words("record -e page-faults:u -o /dev/null");
         let run = shell.arg(flag).words("-- true").run();
         if run.code() == Some(0) {
+            // kernel.perf_event_paranoid is too low for this test.
             skip(format!(
                 "needs kernel.perf_event_paranoid above 1 for {flag}"
             ));
@@ -390,6 +392,7 @@ fn switches_of_threads_are_recorded() {
     let here = Here::new();
     here.record("-e cpu-clock --switch-events", &watched(), "sleep 5");
     let switches = records(&here, RecordType::SWITCH).len();
+    // Each sleep takes the thread off its CPU and back on.
     assert!(switches >= 10, "{switches} switches");
     let ours = here
         .rprof("script -G -F comm,tid,time,ip --show-switch-events")
@@ -493,6 +496,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
         each_record(&data, |raw, layout| {
             let time = layout.and_then(|layout| layout.time_of(raw)).unwrap_or(0);
             if time == 0 {
+                // A synthesized record of earlier state.
                 return;
             }
             assert!((before..=after).contains(&time), "{name}: {time}");
@@ -511,6 +515,7 @@ fn times_are_of_the_clock_that_was_asked_for() {
         let clocks = data.features().clock_data().unwrap();
         assert_eq!(clocks.clockid as i32, clock.number());
         assert!((before..=after).contains(&clocks.clock), "{name}");
+        // The attrs of all events name the clock too.
         for event in data.events().list() {
             assert_eq!(event.attr.clockid, clock.number());
         }
@@ -546,6 +551,7 @@ fn hits_that_a_filter_excludes_are_not_recorded() {
         of(&format!("{event} --filter fd>=777 --filter fd!=777")),
         (0, 5, 5)
     );
+    // A filter applies only to the preceding events.
     let others = format!("-e syscalls:sys_exit_close --filter ret==-1000 {event}");
     let (of_777, of_778, _) = of(&others);
     assert_eq!((of_777, of_778), (5, 5));

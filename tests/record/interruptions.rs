@@ -270,6 +270,7 @@ fn max_size_ends_the_recording_and_not_the_command() {
 fn duration_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
+    // The command runs until the recording is finished.
     let run = (here.rprof("record -F 999 -e cpu-clock -d 0.2 -- sh -c"))
         .arg("\"$0\" 0.1; until [ -e go ]; do sleep 0.01; done; exit 5")
         .arg(c("shares.c"))

@@ -14,6 +14,7 @@ use crate::support::{
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
+/// Uid of an unprivileged user.
 const NOBODY: &str = "65534";
 
 /// Repeats the closure if another process changed the setting meanwhile.
@@ -231,6 +232,7 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     let waits = report.only();
     assert!(waits.weight >= 300_000_000, "{run}");
     assert_eq!(waits.row("[stack not taken]").own, waits.weight);
+    // If the kernel may be sampled, the stacks exist.
     let run = at_level(&setting, Some(1), || {
         let shell = (programs.as_who(&here, Who::Nobody(1))).arg(programs.path("rprof"));
         shell.words("record --off-cpu --wakers -- sleep 0.3").run()
@@ -397,6 +399,7 @@ fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
             assert!(!refused || target == "-G GROUP", "{of}: {run}");
         }
         Who::Nobody(0..=2) if own && clock => assert!(!refused, "{of}: {run}"),
+        // Programs of other users need privileges.
         Who::Nobody(1..) if !own && clock => {
             assert!(refused, "{of}: {run}");
             let said = run.err();

@@ -309,6 +309,7 @@ fn attached_recording_ends_with_its_targets() {
         wait_until("samples are in the file", || here.samples_so_far() > 100);
         running.signal(Signal::TERM);
         running.end();
+        // Without a command there is no exit status to forward.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock:u").says("lost ");
         let share = share_of_endless(&here.report("--sort comm,symbol"));

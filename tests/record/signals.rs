@@ -136,6 +136,7 @@ fn signals_to_the_command_are_its_own() {
 fn an_interrupt_of_the_terminal_reaches_the_command_once() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
+    // The command counts SIGINTs, and runs until a file exists.
     let command = "trap 'echo INT >>ints' INT; touch ready; \
                    until [ -e go ]; do sleep 0.01; done; exit 3";
     std::fs::write(here.path("command.sh"), command).unwrap();

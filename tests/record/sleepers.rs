@@ -110,6 +110,7 @@ fn threads_that_sleep_since_before_have_their_reasons() {
             "{reason}: {of}"
         );
     }
+    // The stacks have user functions and kernel functions.
     let deadlock =
         here.rprof("report --reason futex --no-fold-idle --callers [futex] --format json");
     let text = deadlock.ok().out();

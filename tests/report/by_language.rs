@@ -71,6 +71,7 @@ fn the_verdict_says_that_interpreter_code_is_folded() {
     let raw = here.rprof("report --no-by-language").ok();
     assert!(!raw.out().contains("by language"), "{raw}");
     raw.prints("py::parse:/srv/app.py:10");
+    // The last one counts.
     let again = here.rprof("report --no-by-language --by-language").ok();
     assert_eq!(again.out(), told.out());
 }

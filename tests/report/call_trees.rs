@@ -85,6 +85,7 @@ fn trees_are_drawn_below_their_rows() {
         tree.trim_start().starts_with("└─ ") && tree.contains(" ← main"),
         "{run}"
     );
+    // As in perf, a file may follow -g.
     assert_eq!(here.rprof("report -g perf.data -n 1").ok().out(), out);
     let downwards = here.rprof("report --children -g -n 100").ok();
     downwards.prints(" → ");

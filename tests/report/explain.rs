@@ -63,6 +63,7 @@ const C: [Cause; 26] = [
     ("concatenate", "scanning or comparing strings", "join_words"),
 ];
 
+/// Causes that only waits show.
 const WAITS: [Cause; 5] = [
     ("convoy", "for other threads", "hold_lock"),
     ("sleep", "asked to sleep", "nap"),

@@ -230,6 +230,7 @@ fn the_name_of_the_output_tells_the_format() {
         std::fs::read_to_string(here.path("out.folded")).expect("it was written"),
         "main 3\nmain;work 12\n"
     );
+    // The message says what folded stacks lack.
     here.rprof("export x.folded -o out.pb.gz")
         .ok()
         .says("no addresses");

@@ -114,9 +114,11 @@ fn flamegraph_of_a_command_keeps_its_exit_status() {
     assert!(!here.path("perf.data").exists(), "left behind by\n{run}");
     let stacks = run.err().matches("reach their root").count();
     assert_eq!(stacks, 1, "told once in\n{run}");
+    // The command is too short for a sample, which is not its failure.
     here.rprof("flamegraph -F 1 -o x.svg -- true")
         .exits(0)
         .says("nothing to draw");
+    // The requested SVG exists, and says so.
     well_formed(&svg(&here, "x.svg"));
     assert!(svg(&here, "x.svg").contains("no sample was taken"));
     here.rprof("flamegraph -o y.svg -- no-such-command-of-this-name")

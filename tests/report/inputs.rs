@@ -59,8 +59,10 @@ fn a_recording_given_as_command_is_not_run() {
         .ok();
     let svg = std::fs::read_to_string(here.path("titled.svg")).expect("it was drawn");
     assert!(svg.contains(">Orders<"), "{svg}");
+    // A shell would treat it as a script.
     here.sh("chmod 755 a.data").ok();
     here.rprof("record ./a.data").exits(2).says("not a command");
+    // Any executable text may be a script.
     here.sh("printf 'true 1\\n' > run && chmod 755 run").ok();
     here.rprof("record -q ./run").ok();
 }

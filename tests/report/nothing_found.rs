@@ -74,6 +74,7 @@ fn recordings_without_a_sample_fail_in_every_command() {
         assert_eq!(run.out(), "", "{run}");
         assert!(!here.path("out").exists(), "left behind by\n{run}");
     }
+    // Next to other recordings, it is a part without samples.
     std::fs::rename(here.path("perf.data"), here.path("empty.data")).expect("cannot rename");
     here.record("", &c("shares.c"), "0.1");
     here.rprof("report empty.data perf.data").ok();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::html::browser::Browser;
 use crate::support::{Here, Report, c, c_with, cxx, needs, oracles, pprof, wait_until};
 
+/// Self and total weight of each function.
 type Shares = BTreeMap<String, (u64, u64)>;
 
 fn functions(report: &Report) -> Shares {
@@ -231,6 +232,7 @@ fn opentelemetry_has_the_time_of_day() {
         before <= begin && duration > 0 && begin + duration <= after,
         "{before} {begin} {duration} {after}"
     );
+    // A recording without a time of day has no start time, but the same duration.
     let json = by_otlp_rules(&here, "--time 0,10%");
     let part = &json["times"][0];
     assert!(part[0].as_u64() >= Some(begin) && part[1].as_u64() < Some(duration));

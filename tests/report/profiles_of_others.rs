@@ -75,6 +75,7 @@ const FIGURES: [(&str, &str, u64, &[Figure]); 8] = [
             ("main.main", 0, 1),
         ],
     ),
+    // One sample without a location.
     ("go_threadcreate.pb.gz", "threadcreate", 4, &[]),
     (
         "node_time.pb.gz",

@@ -2,6 +2,7 @@
 
 use crate::support::{Here, Report, c, c_with, check_share, measured, needs};
 
+/// Functions of `shares.c` and their intended shares.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 0.7),
     ("burn_twenty", 0.2),
@@ -30,6 +31,7 @@ fn shares_of_70_20_10_percent_are_measured() {
         let report = here.report("");
         check_shares(&report)?;
         let event = report.only();
+        // All three, and nearly everything else, are below `do_round`.
         let outside = 1.0 - event.total_share("main");
         let round = event.total_share("do_round");
         check_share("do_round", round, 0.999, event.samples, outside)

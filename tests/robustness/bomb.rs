@@ -21,6 +21,7 @@ const MAX_MEMORY: u64 = 512 << 10;
 pub(super) fn reads(here: &Here, args: &str) -> String {
     let reader = Reader::new();
     let (rprof, seconds) = (&reader.program, reader.seconds);
+    // The output may be long, and is not used.
     let script = format!("ulimit -t {seconds}; exec {rprof} {args} > out");
     let running = here.sh(&script).start();
     let path = format!("/proc/{}/status", running.pid().as_raw_nonzero());

@@ -170,6 +170,7 @@ fn samples_are_as_many_as_perf_counts() {
             by_event.join(", ")
         );
         show(&row);
+        // Without a count by perf, compares with uncompressed records.
         let by_records = match capture.by_perf {
             None if !capture.is_compressed => by_rprof.is_none_or(|n| n == capture.samples),
             _ => true,

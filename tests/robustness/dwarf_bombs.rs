@@ -87,6 +87,7 @@ fn everywhere(code: u64) -> Bytes {
 fn explodes(sections: &[(&str, &[u8])]) -> String {
     let here = Here::new();
     record_with_debug_info(&here, sections);
+    // Lines are looked up only if they are displayed.
     let said = reads(&here, "report --sort symbol,srcline -i bomb.data");
     for name in ["burn_seventy", "burn_twenty"] {
         assert!(said.contains(name), "{said}");

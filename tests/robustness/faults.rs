@@ -15,6 +15,7 @@ use crate::support::{
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
+/// A command that prints a line, waits for a file `go`, and ends with status 7.
 const WAITS: &str = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 7";
 
 /// Runs a script in its own mount namespace. `$0` is rprof.

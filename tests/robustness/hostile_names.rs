@@ -26,6 +26,7 @@ const NAMES: [(&[u8], &[u8]); 4] = [
         b"/\x1b[3J\n;<script>alert(3)</script>\xe2\x80\xa8\xff",
     ),
 ];
+/// Thread name of the maximum length.
 const COMM: &[u8] = b"\x1b[7m;<b>\n\xe2\x80\xae&";
 const FILE: &[u8] = b"evil;\x1b[2J<script>alert(4)<b>\n\xe2\x80\xae\xff 9";
 

@@ -82,6 +82,7 @@ fn mutated_recordings_are_read_or_refused() {
             );
             // Avoids 64 MiB of address space per thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
+            // Without switches, the commands of switches are usage errors.
             let refusals = if kind == "switches" { 1..=2 } else { 1..=1 };
             let is_refused =
                 run.code().is_some_and(|code| refusals.contains(&code)) && !run.err().is_empty();

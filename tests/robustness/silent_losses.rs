@@ -36,6 +36,7 @@ fn is_told(here: &Here, file: &str, told: &str) {
             true => run.out(),
             false => run.err(),
         };
+        // Lines are wrapped on terminals only. Markdown escapes characters.
         assert!(text.replace('\\', "").contains(told), "{told:?} in\n{run}");
     }
     let json = here

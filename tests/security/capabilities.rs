@@ -22,6 +22,7 @@ fn capabilities_do_not_copy_programs_of_other_users() {
         crate::support::inapplicable("the file system has no capabilities of files");
         return;
     }
+    // A world-readable program in a folder that only its owner may search.
     let private = neighbour.path("private");
     std::fs::create_dir(&private).unwrap();
     here.command("cp")

@@ -56,6 +56,7 @@ fn fifos_without_a_reader_end_the_command_at_once() {
     let here = Here::new();
     folded(&here);
     here.sh("mkfifo flamegraph.svg perf.data pipe").ok();
+    // A FIFO without a reader must not hang the command.
     let default = here.rprof("flamegraph -i x.folded").exits(1);
     default.says("is a named pipe");
     let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
@@ -103,6 +104,7 @@ fn record_to_dev_stdout_is_a_stream() {
         report.exits(0).prints("burn_seventy");
     }
     assert_eq!(std::fs::read_link("/dev/stdout").unwrap(), before);
+    // A link of the same kind works too, and stays.
     symlink("/proc/self/fd/1", here.path("out")).unwrap();
     let record = here.rprof("record -q -F 999 -g -e cpu-clock -o out --");
     let record = record.arg(c("shares.c")).arg("0.1");

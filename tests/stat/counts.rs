@@ -64,6 +64,7 @@ fn processes_have_counts_of_their_own_that_add_up() {
             .arg(HITS);
         counts(&json(&stat.words("-- sh -c").arg(&script).ok().out()), HITS)
     };
+    // The shell calls it too.
     let [(_, all)] = count("")[..] else {
         panic!("one sum");
     };

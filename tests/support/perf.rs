@@ -74,6 +74,7 @@ pub(crate) fn perf_samples(run: &Run) -> Vec<PerfSample> {
             Some(time + 1 + after)
         });
         let event = event.unwrap_or_else(|| panic!("{line:?} is no sample in\n{run}"));
+        // Without stacks, the only frame is on the same line.
         let frame = PerfFrame::parse(&words[event + 1..].join(" "));
         samples.push(PerfSample {
             event: words[event].trim_end_matches(':').into(),

@@ -370,6 +370,7 @@ pub(crate) fn by_collector(request: &Request) -> Sent {
 /// Panics where the server would reject the request.
 pub(crate) type ReadRequest = fn(&Request) -> Sent;
 
+/// Kinds of servers, and their parsers.
 pub(crate) const SERVERS: [(&str, ReadRequest); 3] = [
     ("pyroscope", by_pyroscope),
     ("parca", by_parca),

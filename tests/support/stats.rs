@@ -1,5 +1,6 @@
 //! Tolerances for measured shares.
 
+/// Number of failed measurements before the test fails.
 const TRIES: usize = 4;
 
 /// Runs a measurement, and repeats it if its figures exceed random variation.

@@ -26,6 +26,7 @@ fn kernel_stacks_stand_above_user_stacks() {
         if let Some(read) = frames.iter().position(|f| *f == "vfs_read") {
             both += weight;
             assert!(pump < read, "from root to leaf: {stack}");
+            // No user frames above the kernel.
             let first = frames
                 .iter()
                 .position(|f| is_kernel(f))

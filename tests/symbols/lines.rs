@@ -2,6 +2,7 @@
 
 use crate::support::{Here, Language, c_with, generated, needs};
 
+/// Works equally long on two lines.
 const TWO_LINES: &str = "
 #include <stdlib.h>
 #include <time.h>
@@ -68,6 +69,7 @@ fn source_lines_stand_beside_functions_and_in_json() {
     let here = Here::new();
     let program = c_with("shares.c", &["-g"]);
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.2");
+    // A line of burn.h does the work, inlined into three functions.
     let by_both = here
         .rprof("report --sort symbol,srcline --no-children")
         .ok();
@@ -85,6 +87,7 @@ fn source_lines_stand_beside_functions_and_in_json() {
     assert_eq!(Some(sum), json["events"][0]["weight_total"].as_u64());
     let csv = here.rprof("report --sort srcline --format csv").ok();
     csv.prints(",srcline,state\n").prints(line);
+    // Without debug information there are no lines.
     let plain = c_with("shares.c", &["-s"]);
     here.record("-F 999 -e cpu-clock:u", &plain, "0.1");
     here.rprof("report --sort srcline").ok().prints("??:0");

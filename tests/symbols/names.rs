@@ -134,6 +134,7 @@ fn a_label_of_inline_assembly_is_no_function() {
     assert_hot(&program, &["outer"]);
 }
 
+/// Bytes with an effect on terminals or parsers.
 const HOSTILE: [&[u8]; 4] = [
     b"\x1b[31m;<b>&",
     b"two\nlines\r\x07",

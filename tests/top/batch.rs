@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Here, Run, c, check_share, measured, needs};
 
+/// Functions of `shares.c`, and their intended shares.
 const SHARES: [(&str, f64); 3] = [
     ("burn_seventy", 0.7),
     ("burn_twenty", 0.2),

@@ -10,6 +10,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/aarch6
 /// qemu's signal return page.
 const NO_FILE: u64 = 1 << 32;
 
+/// Frames by time, innermost first.
 type Stacks = BTreeMap<u64, Vec<u64>>;
 
 fn number(text: &str) -> u64 {

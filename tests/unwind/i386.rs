@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use super::true_stacks::{check_tree, i386};
 use crate::support::{Folded, Here, c_with, check, folded, measured, needs, truth_seconds};
 
+/// Call frame information and frame pointers, in all combinations that compilers give.
 const FLAGS: [&[&str]; 6] = [
     &["-m32", "-O0"],
     &["-m32", "-O2"],
     &["-m32", "-O2", "-fomit-frame-pointer"],
     &["-m32", "-O2", "-fomit-frame-pointer", "-static"],
+    // Frame pointers only.
     &["-m32", "-O2", "-fno-asynchronous-unwind-tables"],
     &["-m32", "-O0", "-fno-asynchronous-unwind-tables", "-static"],
 ];

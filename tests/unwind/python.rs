@@ -12,6 +12,7 @@ use crate::support::{Here, check, measured, needs, truth_seconds};
 /// `RPROF_TRUTH_SECONDS` demands it.
 const COMPLETE: f64 = 0.9;
 
+/// The same on a busy machine.
 const COMPLETE_WHEN_BUSY: f64 = 0.5;
 
 /// Minimum share for functions with two callers at one place.

@@ -42,6 +42,7 @@ const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) 
     }
 }
 
+/// Programs of every run.
 const FEW: [Variant; 4] = [
     c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
     c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
@@ -53,6 +54,7 @@ const FEW: [Variant; 4] = [
     ),
 ];
 
+/// Additional programs of a long run.
 const MORE: [Variant; 15] = [
     c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
     c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),

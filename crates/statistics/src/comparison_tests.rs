@@ -35,6 +35,7 @@ fn values_are_those_of_scipy() {
 
 #[test]
 fn a_prior_is_worth_its_degrees_of_freedom() {
+    // One run per side: only the prior estimates the noise.
     let measured = Measured::exact(&[1.0], &[1.2]);
     let few = compare(&measured, Design::Independent, Prior::NONE, 0.0);
     assert_eq!(few, Err(MeasurementError::TooFewRuns { runs: 1 }));
@@ -278,6 +279,7 @@ fn the_family_says_how_noisy_runs_are() {
     let deviation = prior.run_to_run_variance.sqrt();
     assert!((0.015..0.028).contains(&deviation), "{deviation}");
     assert!((1.0..=100.0).contains(&prior.degrees_of_freedom));
+    // Without replicates there is no estimate.
     let single = [Measured::exact(&[1.0], &[2.0])];
     assert_eq!(Prior::from_family(&single, Design::Independent), Ok(None));
 }

@@ -46,6 +46,7 @@ fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
         .is_clean();
     let requests = server.requests();
     let names = names(&requests);
+    // Retried until accepted or rejected.
     assert!(names[..5].iter().all(|name| *name == names[0]), "{names:?}");
     assert!(!names[5..].contains(&names[0]), "{names:?}");
     let waited = requests[1].at.duration_since(requests[0].at);

@@ -12,6 +12,7 @@ use rprof_records::{
 use rprof_symbols::{Reason, Symbolizer};
 use rprof_testing::Random;
 
+/// Enough samples for canonical addresses.
 const SAMPLES: u64 = 24_000;
 
 const BASE: u64 = 0x5500_0000_0000;

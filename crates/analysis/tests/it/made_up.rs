@@ -14,6 +14,7 @@ use rprof_symbols::{Reason, Symbolizer};
 
 const EVENTS: [&str; 3] = ["cpu-clock", "page-faults", "context-switches"];
 
+/// Id of the event with deferred user callchains.
 const DEFERRED: u64 = 2;
 
 fn attr(config: u64) -> Attr {
@@ -253,6 +254,7 @@ fn deferred_user_parts_are_joined_by_thread_and_cookie() {
         .comm(0, 8, "y")
         .map(1, 7, 0x1000, "/program")
         .map(1, 8, 0x2000, "/other")
+        // One record serves all samples of a stay in the kernel, per thread.
         .sample(id, 2, 7, &of(0x1010))
         .sample(id, 3, 7, &of(0x1010))
         .sample(id, 3, 8, &of(0x1010))

@@ -12,6 +12,7 @@ fn terms_of_a_pmu_go_where_its_formats_say() {
     assert_eq!(attr.config, 0x2_0004_038f);
     assert_eq!((attr.config1, attr.config2, attr.config3), (7, 0, 0x15));
     let named = machine.attr("cpu/mem-loads,ldlat=4/ppu");
+    // Bits are combined, as in perf.
     assert_eq!((named.config, named.config1), (0x1cd, 7));
     assert_eq!(named.precise_ip(), 2);
     assert!(named.flags.contains(AttrFlags::EXCLUDE_KERNEL));

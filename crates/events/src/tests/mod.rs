@@ -212,6 +212,7 @@ fn terms_of_any_event_become_settings() {
         machine.list("cs/freq=100/")[0].rate(),
         Some(SamplingRate::Frequency(100))
     );
+    // The last one wins.
     assert_eq!(
         settings("cs/freq=100,period=0x10/").rate,
         Some(SamplingRate::Period(16))

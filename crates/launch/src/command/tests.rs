@@ -195,6 +195,7 @@ fn waiting_for_the_end_or_for_something_else() {
         panic!("the program has ended");
     };
     assert_eq!(status.signal(), Some(libc::SIGKILL));
+    // The same without a pidfd.
     let mut child = sh("exit 3").spawn().unwrap();
     child.without_pidfd();
     child.release().unwrap();

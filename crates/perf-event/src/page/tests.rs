@@ -135,6 +135,7 @@ fn a_counter_is_added_with_its_sign() {
     assert_eq!(value((1 << 48) - 100), Some(900));
     assert_eq!(value((1 << 47) - 1), Some(999 + (1 << 47)));
     assert_eq!(fields.reading(None, None).value, None, "it was not read");
+    // Not a kernel's page.
     let here = ControlPage::read_here(&page(&[
         (word::LOCK, halves(0, 1)),
         (word::CAPABILITIES, RDPMC),
@@ -217,6 +218,7 @@ fn a_page_is_read_whole_while_it_changes() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // Like the kernel: odd, change, even.
             let store = |number: usize, value: u64| {
                 mapping
                     .word(number)

@@ -241,6 +241,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             let now = clock_gettime(id);
             now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
         };
+        // No page of a block of this size is mapped yet.
         let mut memory = vec![0_u8; 64 << 20];
         let before = now();
         memory[32 << 20] = std::hint::black_box(1);
@@ -255,6 +256,7 @@ fn times_are_those_of_the_clock_that_was_chosen() {
             }
         }
         let time = time.expect("a page fault");
+        // Settable clocks may be set meanwhile.
         match clock {
             Clock::REALTIME | Clock::TAI => assert!(time.abs_diff(before) < 3_600_000_000_000),
             _ => assert!((before..=after).contains(&time), "{clock:?}"),

@@ -133,6 +133,7 @@ fn on_all_cpus(open: impl Fn(u32) -> Builder) -> u64 {
 #[test]
 fn everything_on_a_cpu_is_counted() {
     let Some(event) = getppid() else { return };
+    // Other processes may call it as well.
     assert!(on_all_cpus(|cpu| event.clone().everything_on(cpu)) >= 23);
     let error = event.thread(-1).open().unwrap_err();
     assert_eq!(error.errno, Errno::INVAL, "any process on any CPU");
@@ -153,6 +154,7 @@ fn a_control_group_is_counted() {
 fn a_thread_is_counted_on_one_cpu() {
     needs!(PerfEvents);
     let word = Word::new();
+    // A separate thread, because it is bound to a CPU.
     std::thread::scope(|scope| {
         let bound = scope.spawn(|| {
             let allowed = rustix::thread::sched_getaffinity(None).unwrap();

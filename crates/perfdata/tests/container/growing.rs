@@ -12,6 +12,7 @@ use rprof_records::{Endian, Misc, RecordType, put_record};
 use crate::made;
 use crate::perf::perf;
 
+/// Each write to a file: offset and bytes.
 type Writes = Rc<RefCell<Vec<(u64, Vec<u8>)>>>;
 
 /// Stores only its sequence of writes.
@@ -240,6 +241,7 @@ fn what_is_finished_is_cut_and_says_what_it_should() {
         compression: None,
     };
     let mut late = made::features(endian);
+    // Too large for the space after the records.
     late.insert(Feature::RPROF_FILES, vec![7; 200_000]);
     for features in [made::features(endian), late] {
         let dir = tempfile::tempdir().unwrap();

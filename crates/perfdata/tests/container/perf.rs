@@ -284,6 +284,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
         (1, 0, 2)
     );
     assert!(shown.starts_with("{cpu-clock"), "{shown}");
+    // Without the `perf` that perf prepends.
     let line = data.features().command_line().unwrap();
     assert!(
         printed.contains(&format!("# cmdline : {} ", line.join(" "))),

@@ -176,6 +176,7 @@ fn any_event() -> impl Strategy<Value = EventDescription> {
 }
 
 fn any_records(endian: Endian) -> impl Strategy<Value = Vec<u8>> {
+    // Kernel records, simple user records, and unknown types.
     let kind = prop_oneof![1..22u32, Just(68u32), Just(73), Just(79), 90..200u32];
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let record = (kind, any::<u16>(), body);

@@ -125,6 +125,7 @@ fn images_that_nobody_maps_are_forgotten() {
     let mut forgotten = Vec::new();
     let mut most = 0;
     for n in 0..100_000 {
+        // As if a file were renamed and mapped again.
         let path = format!("/{n}/{}", "x".repeat(2000));
         live.handle(&mapped(1, 0x1000, 0x1000, &path));
         forgotten.extend(live.take_forgotten());

@@ -155,6 +155,7 @@ fn threads_share_mappings_and_inherit_names() {
     // An ended thread resolves until its id is reused.
     assert_eq!(name(100, 8).as_deref(), Some("worker"));
     assert_eq!(name(100, 9).as_deref(), Some("app"));
+    // A thread without a fork record.
     assert_eq!(name(999, 9).as_deref(), Some("app"));
     let lives = t.threads().iter().filter(|thread| thread.tid == Tid(100));
     let lives: Vec<_> = lives.map(|thread| (thread.start, thread.exit)).collect();
@@ -199,6 +200,7 @@ fn a_process_ends_with_its_last_thread() {
     b.handle_fork(1, A, Tid(100), A, main(A));
     b.handle_exit(2, A, main(A));
     b.handle_exit(5, A, Tid(100));
+    // Only its end was recorded.
     b.handle_exit(6, B, main(B));
     let t = b.finish();
     assert_eq!(t.process(A, 9).and_then(|p| p.exit), Some(5));

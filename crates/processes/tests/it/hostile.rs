@@ -117,6 +117,7 @@ fn a_chain_of_forks() {
     for i in 1..=n {
         let (time, pid) = (u64::from(i.unsigned_abs()), Pid(i));
         b.handle_fork(time, pid, Tid(i), Pid(i - 1), Tid(i - 1));
+        // Each generation changes something, so that no space is a mere copy.
         let path = ["/b", "/c"][usize::from(i > 16_000)];
         b.handle_mmap(time, pid, &map(path, time % 16_000, 1));
     }

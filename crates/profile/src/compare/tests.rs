@@ -14,6 +14,7 @@ use super::*;
 use crate::builder::ProfileBuilder;
 use crate::frame::Frame;
 
+/// Weight of a sample: 1 ms.
 const MS: u64 = 1_000_000;
 
 fn profile(stacks: &[(String, u64)]) -> Profile {

@@ -382,6 +382,7 @@ fn what_is_asked_for_beyond_the_usual_is_in_the_attrs() {
     let of_samples =
         AttrFlags::INHERIT_STAT | AttrFlags::WRITE_BACKWARD | AttrFlags::CONTEXT_SWITCH;
     assert!(sampling.flags.contains(of_samples));
+    // Not the sideband: switches would displace mappings.
     let second = attrs::sampling(&plan, &plan.events[1]);
     assert!(!second.flags.contains(AttrFlags::CONTEXT_SWITCH));
     let sideband = attrs::sideband(&plan);

@@ -182,6 +182,7 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
     session.disable().unwrap();
     let disabled = now();
     program.work();
+    // Later records were in the rings.
     let recorded = stopped(session);
     let last = recorded.of(RecordType::SAMPLE).map(|got| got.time).max();
     assert!(
@@ -300,6 +301,7 @@ fn too_few_descriptors_are_told_with_figures() {
     let programs: Vec<Program> = (0..4).map(|_| Program::sh("exec sleep 100")).collect();
     let target = Target::Processes(programs.iter().map(Program::pid).collect());
     match cpu_clock().target(target).attach() {
+        // Users who may record whole CPUs need fewer.
         Ok(session) => {
             let told: Vec<String> = session
                 .degradations()

@@ -6,6 +6,7 @@ use rprof_sampler::{SessionBuilder, Stream};
 use std::io::{Read, Write};
 use std::time::Duration;
 
+/// Number of children started in each phase.
 const CHILDREN: usize = 100;
 
 fn tight() -> SessionBuilder {

@@ -71,6 +71,7 @@ fn functions_that_call_each_other_are_never_all_explained() {
 
 #[test]
 fn a_function_without_time_of_its_own_that_goes_has_moved() {
+    // `wrapper` was inlined, so `run` calls its callees directly.
     let old = [
         ("main;run;wrapper;x", 1000),
         ("main;run;wrapper;y", 1000),

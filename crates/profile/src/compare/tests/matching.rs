@@ -117,6 +117,7 @@ fn a_name_in_several_objects_is_told_apart_by_them() {
 
 #[test]
 fn a_program_that_is_called_otherwise_keeps_what_others_have_too() {
+    // The loader has a function of the same name.
     let side = |program: &str| {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cycles", WeightUnit::Named("cycles".into()));

@@ -68,6 +68,7 @@ fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
     // Two functions with the same last name: ambiguous.
     let paths = ["a::A::next", "b::B::next"];
     assert_eq!(rows(&builds(&paths, &["next<u8>"])).len(), 3);
+    // A function without arguments does not represent functions with arguments.
     let diff = builds(&["reserve<u8, a::G>", "reserve"], &["reserve<u8, b::G>"]);
     let expected = [
         ("reserve", 200, 0),

@@ -37,6 +37,7 @@ fn allocator(below: &str, samples: u64, rest: [u64; 5]) -> Vec<Profile> {
 const STEADY: [u64; 5] = [4000, 3990, 4020, 4010, 3980];
 
 fn verdicts(old: &[Profile], new: &[Profile], name: &str) -> (Verdict, Outcome, Gate) {
+    // A gate on functions only, because noise of the whole program is out of scope here.
     let options = CompareOptions {
         rules: GateRules {
             scope: Scope::Own,
@@ -63,6 +64,7 @@ fn a_part_that_is_gone_has_moved_if_what_it_lay_in_takes_as_much() {
 
 #[test]
 fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
+    // Inlined nearly everywhere in the old build, and nowhere in the new one.
     let program = |drop: [u64; 5], inlined: u64| {
         runs(&[
             ("main;run;drop;free", drop),
@@ -118,6 +120,7 @@ fn a_part_that_is_gone_is_an_improvement_if_what_it_lay_in_takes_less() {
 
 #[test]
 fn what_is_new_is_suspected_where_what_it_lies_in_may_differ_by_chance() {
+    // The noise of `run` far exceeds the new function.
     let program = |added: u64, by: [u64; 5]| {
         runs(&[
             ("main;run", by),

@@ -22,6 +22,7 @@ fn failing(diff: &ProfileDiff) -> Vec<&str> {
     names.collect()
 }
 
+/// A program that folds on its main thread, and reads on another one.
 const BEFORE: [(&str, u64); 5] = [
     ("_start;main;run;fold;hash", 1500),
     ("_start;main;run;write", 500),
@@ -77,6 +78,7 @@ fn what_takes_more_below_a_new_wrapper_is_found_and_the_wrapper_is_not() {
 
 #[test]
 fn a_new_wrapper_is_found_if_what_it_calls_was_not_done_before() {
+    // Each function below is too small for a verdict.
     let names: Vec<String> = (0..12)
         .map(|n| format!("_start;main;run;check;small{n}"))
         .collect();
@@ -112,6 +114,7 @@ fn calls_that_one_function_makes_for_another_have_moved() {
         (found.outcome, found.gate()),
         (Outcome::Moved, Gate::Passed)
     );
+    // If the other function continues as before, there is more work.
     let found = diff(&program(800, 1600), &program(1600, 1600));
     assert_eq!(row(&found, "copy").own.verdict, Verdict::Regressed);
     assert_eq!(row(&found, "parse").total.verdict, Verdict::Regressed);

@@ -6,6 +6,7 @@ use rprof_testing::Random;
 use super::simulated::normal;
 use super::*;
 
+/// Runs per side.
 const RUNS: usize = 6;
 
 #[derive(Clone, Copy, Debug)]

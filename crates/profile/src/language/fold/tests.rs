@@ -8,6 +8,7 @@ use rprof_testing::Random;
 
 const PYTHON: &str = "/usr/bin/python3.12";
 
+/// Functions of all roles: name, object, kind.
 const FUNCTIONS: [(&str, &str, ObjectKind); 16] = [
     ("py::f:/x/app.py", "/tmp/perf-1.map", ObjectKind::Jit),
     ("py::f:/x/app.py", "/tmp/perf-2.map", ObjectKind::Jit),
