@@ -105,6 +105,7 @@ pub struct SymbolTables {
 /// An element of [`ProfileBuilder::intern_stack`]: a frame, or a function that is not inlined and
 /// has no address.
 pub trait IntoFrame: Copy {
+    /// Returns the frame, interned if it is a function.
     fn into_frame(self, builder: &mut ProfileBuilder) -> FrameId;
 }
 
