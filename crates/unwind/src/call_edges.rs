@@ -248,6 +248,19 @@ pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<
     })
 }
 
+/// Returns true if a call stands before an address in x86 code, or the code is unreadable.
+pub(crate) fn may_be_behind_call(address: u64, modules: &dyn Modules) -> bool {
+    let module = address
+        .checked_sub(1)
+        .and_then(|inside| modules.find(inside));
+    let start = address.checked_sub(code::LONGEST_CALL as u64);
+    let (Some(module), Some(start)) = (module, start) else {
+        return true;
+    };
+    let mut before = [0; code::LONGEST_CALL];
+    read_code(module, modules, start, &mut before) < before.len() || code::ends_with_call(&before)
+}
+
 fn word_at(avma: u64, module: Module<'_>, modules: &dyn Modules) -> Option<u32> {
     let mut bytes = [0; 4];
     let len = read_code(module, modules, avma, &mut bytes);

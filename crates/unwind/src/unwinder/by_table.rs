@@ -2,6 +2,7 @@
 
 use super::{Unwinder, cause};
 use crate::cache::PlainRule;
+use crate::call_edges::may_be_behind_call;
 use crate::hotspot::BlobCache;
 use crate::runtimes::sbcl;
 use crate::simulate::{self, Exit};
@@ -250,9 +251,12 @@ impl Unwinder {
         let leaves_frames = self.arch.is_x86() && leaves_frames(rule);
         Some(match step::apply(rule, registers, memory) {
             Ok(caller) => {
-                let is_possible = |to| self.calls.edges.is_possible(to, address, modules);
+                let returns = |to| {
+                    may_be_behind_call(to, modules)
+                        && self.calls.edges.is_possible(to, address, modules)
+                };
                 match caller.return_address {
-                    Some(to) if leaves_frames && !is_possible(to) => {
+                    Some(to) if leaves_frames && !returns(to) => {
                         let reason = TruncationReason::BadCfi { address };
                         Err(UnwindOutcome::Truncated(reason))
                     }

@@ -14,6 +14,9 @@ const RAISE: u64 = 0x1050;
 const BEHIND_RAISE: u64 = 0x1210;
 const BEHIND_THROWER: u64 = 0x1310;
 
+/// A handler of exceptions that no call stands before, but a jump.
+const HANDLER: u64 = 0x1250;
+
 /// Return address behind a call of a function whose last instruction is a call that does not return.
 const BEHIND_ENDLESS: u64 = 0x1330;
 
@@ -97,9 +100,9 @@ fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
 #[test]
 fn an_overwritten_return_address_is_no_caller() {
     assert_eq!(unwound(BEHIND_RAISE).0, [RAISE, BEHIND_RAISE]);
-    // The frame that handles the exception: its call leads to another function.
+    // The frame that handles the exception: its call leads to another function, or it has none.
     let reason = TruncationReason::BadCfi { address: RAISE };
-    for return_address in [BEHIND_THROWER, BEHIND_ENDLESS] {
+    for return_address in [BEHIND_THROWER, BEHIND_ENDLESS, HANDLER] {
         let (found, end) = unwound(return_address);
         assert_eq!(
             (&found[..], end),
