@@ -60,8 +60,8 @@ impl Pace {
     /// Returns the interval of looks between samples in nanoseconds.
     pub(super) const fn interval(&self) -> u64 {
         match self.gaps {
-            ..=VERY_RARE => VERY_SELDOM,
-            ..=RARE => SELDOM,
+            gaps if gaps <= VERY_RARE => VERY_SELDOM,
+            gaps if gaps <= RARE => SELDOM,
             gaps if gaps > SOME && self.credit >= RELAXED => FREQUENT,
             _ => USUAL,
         }

@@ -28,9 +28,6 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) picture: PictureArgs,
-
     /// Line under the title [default: samples, time, host and quality]
     #[arg(long)]
     pub(crate) subtitle: Option<String>,
@@ -68,6 +65,9 @@ pub(crate) struct FlamegraphArgs {
     /// Width in pixels [default: the window's width]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
     pub(crate) width: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 
     /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]

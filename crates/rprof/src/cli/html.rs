@@ -25,9 +25,6 @@ pub(crate) struct HtmlArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) picture: PictureArgs,
-
     /// Old recording or folded stacks to compare with
     #[arg(long, value_name = "OLD", value_hint = ValueHint::FilePath)]
     pub(crate) diff: Option<PathBuf>,
@@ -53,6 +50,9 @@ pub(crate) struct HtmlArgs {
     /// dropped as needed, with a message
     #[arg(long, value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]
     pub(crate) max_size: u64,
+
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 
     /// Command to run and record, with its arguments; or recordings and folded stacks to show, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]

@@ -256,7 +256,7 @@ impl Unwinder {
                         && self.calls.edges.is_possible(to, address, modules)
                 };
                 match caller.return_address {
-                    Some(to) if leaves_frames && !returns(to) => {
+                    Some(to) if leaves_frames && !caller.interrupted && !returns(to) => {
                         let reason = TruncationReason::BadCfi { address };
                         Err(UnwindOutcome::Truncated(reason))
                     }

@@ -176,7 +176,10 @@ fn check(
         end,
         UnwindOutcome::Truncated(TruncationReason::BadCfi { .. })
     );
-    if prefix && is_left && calls.iter().any(overwritten) {
+    // Its last instruction is `jmp rcx`: it has taken the handler's address off the stack.
+    let word = arch.read_word(process, frames[0].address);
+    let has_left = word.is_some_and(|word| word & 0xffff == 0xe1ff);
+    if prefix && is_left && (has_left || calls.iter().any(overwritten)) {
         tally.left += 1;
         return;
     }
