@@ -75,7 +75,7 @@ pub(super) enum SourceFile {
     InClass(u64),
 }
 
-/// How a header of code states an address. Numbers are offsets of fields in the header.
+/// Form of an address in the header of compiled code. Numbers are offsets of fields in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A pointer.

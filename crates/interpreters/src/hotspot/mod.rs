@@ -56,7 +56,7 @@ const MAX_NAMED: usize = 1 << 16;
 /// again and again frees methods some milliseconds after a sample, and others get their memory.
 const REUSE: u64 = 10_000_000_000;
 
-/// Age in nanoseconds from which a method has its name meanwhile.
+/// Age in nanoseconds of a method that surely has its name.
 const SETTLED: u64 = 250_000_000;
 
 /// Maximum bytes from the interpreter's entry to the instruction that saves the Method.

@@ -14,7 +14,8 @@ const MAX_SEARCHES: u32 = 512;
 /// Maximum number of looks without result in a row.
 const MAX_FAILED: u32 = 32;
 
-/// Nanoseconds after a look for which a sample needs none of its own: more than any interval of looks.
+/// Nanoseconds after a look until samples have looks of their own. Looks at a thread whose functions
+/// change come more often.
 const WATCHED: u64 = 25_000_000;
 
 /// Knowledge of one thread.

@@ -22,7 +22,7 @@ macro_rules! bits {
 bits! {
     /// Opens the event disabled (`disabled`); on by default.
     disabled => DISABLED;
-    /// Also counts threads and processes started later (`inherit`). Before Linux 6.12, it excludes
+    /// Counts threads and processes started later too (`inherit`). Before Linux 6.12, it excludes
     /// [`ReadFormat::GROUP`](rprof_records::ReadFormat::GROUP). With a ring buffer, the event must
     /// be for one CPU.
     inherit => INHERIT;

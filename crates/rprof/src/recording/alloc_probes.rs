@@ -48,7 +48,7 @@ const FOLDERS: [&str; 8] = [
     "/usr/lib",
 ];
 
-/// Why allocations are not recorded by probes of the programs.
+/// Reason to record allocations without the programs' own probes.
 #[derive(Debug)]
 pub(crate) enum Unusable {
     /// The programs have none.

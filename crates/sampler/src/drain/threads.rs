@@ -50,7 +50,7 @@ pub(crate) struct DrainThreads {
     pub(crate) nice_refused: Option<Errno>,
     pub(crate) realtime_refused: Option<Errno>,
     pub(crate) pinned: bool,
-    /// Number of queued batches from which the receiver is late.
+    /// Minimum number of queued batches of a receiver that is late.
     pub(crate) many_batches: usize,
 }
 
