@@ -37,13 +37,13 @@ pub fn analyse_with_code<'a>(
     let mut options = options.clone();
     let folds_idle = choose_waits(data, &mut options);
     let over_time = OverTime::choose(data, &mut options);
-    let options = &options;
     let Passes {
         index,
         parts,
         symbols,
         requests,
-    } = run_passes(data, symbolizer, options);
+    } = run_passes(data, symbolizer, &mut options);
+    let options = &options;
     let faults = parts.parts.iter().map(|part| part.resolved.faults).sum();
     let warnings = warnings(&index, symbolizer, faults, &options.filter);
     let without = requests
@@ -109,17 +109,14 @@ struct Passes<'a> {
     requests: Option<RequestTimes>,
 }
 
-fn run_passes<'a>(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options) -> Passes<'a> {
+/// Runs the passes. [Callers](Options::leaves_only) stay if the code of an interpreter may work for
+/// one of them.
+fn run_passes<'a>(
+    data: &'a PerfData,
+    symbolizer: &Symbolizer,
+    options: &mut Options,
+) -> Passes<'a> {
     let n = options.thread_count();
-    let pass = PassOptions {
-        by_thread: options.by_thread,
-        leaves_only: options.leaves_only,
-        rows: match options.columns || options.streams {
-            true => SampleRows::Compact,
-            false => SampleRows::None,
-        },
-        addresses: options.addresses,
-    };
     std::thread::scope(|scope| {
         // Loading kernel symbols takes longer than pass one.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
@@ -132,6 +129,17 @@ fn run_passes<'a>(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options
                 drop(thread.spawn_scoped(scope, move || ahead.load(bounds)));
             }
         });
+        options.leaves_only &= !(options.by_language && index.may_fold());
+        let options = &*options;
+        let pass = PassOptions {
+            by_thread: options.by_thread,
+            leaves_only: options.leaves_only,
+            rows: match options.columns || options.streams {
+                true => SampleRows::Compact,
+                false => SampleRows::None,
+            },
+            addresses: options.addresses,
+        };
         let needs_timelines = options.latency || !options.filter.parallelism.is_empty();
         let timelines = needs_timelines.then(|| Timelines::of(&index));
         let latency = LatencyOptions {

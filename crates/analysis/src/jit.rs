@@ -298,6 +298,14 @@ impl<'a> Runtimes<'a> {
         }
     }
 
+    /// Returns true if a file names JIT or interpreted code of a process.
+    pub(crate) fn has_functions(&self) -> bool {
+        self.by_pid.keys().any(|pid| {
+            let mut files = self.lineage(*pid);
+            files.any(|(_, tables)| !tables.dumps.is_empty() || !tables.maps.is_empty())
+        })
+    }
+
     /// Iterates over the files of a process, then of its ancestors.
     fn lineage(&self, pid: i32) -> impl Iterator<Item = (i32, &Tables)> {
         self.processes.lineage(pid).filter_map(|pid| {

@@ -17,6 +17,7 @@ pub struct Options {
     /// without addresses.
     pub inlined: bool,
     /// Skip callers: each stack is its leaf alone. A [focus](Filter::focus) then ignores callers.
+    /// With [`by_language`](Self::by_language), callers stay if interpreter code may be folded.
     pub leaves_only: bool,
     /// Keep single samples, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).

@@ -9,6 +9,7 @@ use rprof_jit::JitProcesses;
 use rprof_perfdata::{AuxTally, Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
 use rprof_profile::filter::Origin;
+use rprof_profile::language::INJECTED_CODE;
 use rprof_profile::unit::counted;
 use rprof_profile::{Filter, Gap, GapCause};
 use rprof_records::{
@@ -192,6 +193,18 @@ impl<'a> Index<'a> {
     /// Reads all headers and the whole sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
         Index::build_with(data, &rprof_symbols::Memory::default().strangers, || ())
+    }
+
+    /// Returns true if interpreter code in the recording may be
+    /// [folded](rprof_profile::Profile::fold_languages) into named functions.
+    pub(crate) fn may_fold(&self) -> bool {
+        let mut images = self.timeline.images().iter();
+        let injected = INJECTED_CODE.as_bytes();
+        let is_injected = |path: &[u8]| {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            name.is_some_and(|name| name.starts_with(injected))
+        };
+        images.any(|image| is_injected(&image.path)) || self.runtimes.has_functions()
     }
 
     /// Calls `on_kernel_sample` for each kernel sample. Untrusted files count against `memory`.

@@ -40,10 +40,13 @@ impl Language {
     }
 }
 
+/// Prefix of the names of files to which `perf inject --jit` copied generated code.
+pub const INJECTED_CODE: &str = "jitted-";
+
 /// Returns true for code that a runtime generated. perf names the object after the perf map.
 fn is_generated(object: &Object) -> bool {
     let base = object.base_name();
     object.kind == ObjectKind::Jit
         || base.starts_with("perf-") && base.ends_with(".map")
-        || base.starts_with("jitted-")
+        || base.starts_with(INJECTED_CODE)
 }

@@ -74,16 +74,6 @@ impl FoldingRules {
         rules.has_sources().then_some(rules)
     }
 
-    /// Returns true if a function belongs to an interpreter or to its language, so that callers
-    /// matter even for leaves.
-    pub fn may_fold(functions: &[Function], objects: &[Object]) -> bool {
-        let role = |function: &Function| role_of(function, &objects[function.object.0 as usize]);
-        functions.iter().any(|function| {
-            !matches!(role(function), Role::Native | Role::Start)
-                || source_of(function, objects).is_some()
-        })
-    }
-
     /// Returns true if a function of an interpreted language has a name.
     pub fn has_sources(&self) -> bool {
         !self.places.is_empty()

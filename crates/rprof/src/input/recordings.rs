@@ -10,7 +10,6 @@ use rprof_export::{Content, ExportOptions, SampleLabel};
 use rprof_import::{Detected, Opened, ReadingBudget};
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
-use rprof_profile::language::FoldingRules;
 use rprof_profile::memory::{GROWTH, is_of_memory};
 use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
@@ -291,7 +290,7 @@ pub(crate) fn read_even_empty(
                     latency: args.latency,
                     ..options.clone()
                 };
-                profiles.push(analyse_leaves_or_stacks(&data, args, &options, quiet)?);
+                profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
                 let subject = recording_facts::subject(&data);
                 if !subject.is_empty() && !subjects.contains(&subject) {
                     subjects.push(subject);
@@ -318,32 +317,6 @@ pub(crate) fn read_even_empty(
         places,
         facts,
     })
-}
-
-/// Analyses a recording. Callers are needed even for a list of leaves if an interpreter is one of
-/// them: it works for a caller.
-fn analyse_leaves_or_stacks(
-    data: &PerfData,
-    args: &FilterArgs,
-    options: &Options,
-    quiet: bool,
-) -> Result<Profile, Failure> {
-    let profile = analyse(data, &args.symbols, options, quiet)?;
-    let may_fold = options.leaves_only
-        && options.by_language
-        && FoldingRules::may_fold(&profile.functions, &profile.objects);
-    if !may_fold {
-        return Ok(profile);
-    }
-    let with_callers = Options {
-        leaves_only: false,
-        ..options.clone()
-    };
-    let stacks = analyse(data, &args.symbols, &with_callers, quiet)?;
-    match FoldingRules::of(&stacks.functions, &stacks.objects) {
-        Some(_) => Ok(stacks),
-        None => Ok(profile),
-    }
 }
 
 pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
