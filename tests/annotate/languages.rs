@@ -163,14 +163,9 @@ fn go_is_as_objdump_and_llvm_symbolizer_have_it() {
         Tool("llvm-symbolizer")
     );
     let here = Here::new();
-    let go = rprof_testing::go().expect("go");
-    let cache = here.path("cache");
-    let build = format!(
-        "GOCACHE={} GO111MODULE=off GOFLAGS= {} build -o spin spin.go",
-        cache.display(),
-        go.display()
-    );
-    let program = built(&here, &[("spin.go", GO)], &build);
+    std::fs::write(here.path("spin.go"), GO).expect("cannot write a source");
+    let program = here.path("spin");
+    rprof_testing::build_go(&here.path("."), &program, &[]);
     against_objdump::check("Go", &here, &program);
     lines::check("Go", &here, &program);
 }

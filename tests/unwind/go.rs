@@ -4,17 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Here, check, folded, measured, needs};
 
-fn go(here: &Here, name: &str, flags: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go");
-    let go = rprof_testing::go().expect("go");
-    here.sh(&format!(
-        "cp {}/{name}/* . && GOCACHE={} GO111MODULE=off GOFLAGS= {} build {flags} -o program .",
-        source.display(),
-        here.path("cache").display(),
-        go.display()
-    ))
-    .ok();
-    here.path("program")
+fn go(here: &Here, name: &str, flags: &[&str]) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go");
+    let program = here.path("program");
+    rprof_testing::build_go(&sources.join(name), &program, flags);
+    program
 }
 
 #[derive(Debug, Default)]
@@ -72,11 +66,11 @@ fn share_complete(here: &Here) -> f64 {
 #[test]
 fn callers_of_the_systems_stack_are_on_that_of_the_goroutine() {
     needs!(PerfEvents, X86_64, Go);
-    for flags in ["", "-buildmode=pie"] {
+    for flags in [&[][..], &["-buildmode=pie"]] {
         let here = Here::new();
         let program = go(&here, "plain", flags);
         measured(|| {
-            here.record("-F 999 -g", &program, "1");
+            here.record("-F 1999 -g", &program, "0.5");
             count(
                 &here,
                 &[
@@ -101,7 +95,7 @@ fn callers_of_the_systems_stack_are_on_that_of_the_goroutine() {
 fn callers_of_c_code_are_on_the_stack_of_the_goroutine() {
     needs!(PerfEvents, X86_64, Go, Tool("gcc"));
     let here = Here::new();
-    let program = go(&here, "c", "");
+    let program = go(&here, "c", &[]);
     let c = |name: &str| -> Vec<String> {
         let names = ["main.way_", "main.inner_"].map(|part| format!("{part}{name}"));
         let c = ["c_middle_", "c_leaf_"].map(|part| format!("{part}{name}"));
@@ -118,7 +112,7 @@ fn callers_of_c_code_are_on_the_stack_of_the_goroutine() {
             .collect()
     };
     measured(|| {
-        here.record("-F 999 -g", &program, "2");
+        here.record("-F 1999 -g", &program, "1");
         for name in ["plain", "register"] {
             let path = c(name);
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -133,7 +127,7 @@ fn callers_of_c_code_are_on_the_stack_of_the_goroutine() {
 fn stacks_by_frame_pointers_reach_the_root_of_goroutines() {
     needs!(PerfEvents, X86_64, Go);
     let here = Here::new();
-    let program = go(&here, "plain", "");
+    let program = go(&here, "plain", &[]);
     for options in ["--call-graph fp", "--call-graph fp -e cpu-clock:u"] {
         here.record(options, &program, "0.5");
         let complete = share_complete(&here);

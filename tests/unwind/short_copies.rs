@@ -33,7 +33,7 @@ fn frames_that_are_used_at_their_beginning_only_are_crossed() {
         // Three frames of 16 KiB, and one with 200 KiB, which exceeds every dump.
         for path in [3, 6] {
             measured(|| {
-                let counts = holes(&program, "-F 999", &format!("1 0 0 {path}"));
+                let counts = holes(&program, "-F 1999", &format!("0.5 0 0 {path}"));
                 assert_eq!(counts.wrong, 0, "{flags:?}");
                 counts.mostly_right()
             });
@@ -47,9 +47,9 @@ fn callers_that_change_are_not_mixed_up() {
     for flags in BUILDS {
         let program = c_with("holes.c", flags);
         for (options, seconds, args) in [
-            ("-F 999", 1.0, "50 300"),
-            ("-F 4999", 0.5, "300 3000"),
-            ("-F 999", 1.0, "3000 30000"),
+            ("-F 999", 0.6, "50 300"),
+            ("-F 4999", 0.3, "300 3000"),
+            ("-F 1999", 0.5, "3000 30000"),
         ] {
             let args = &format!("{} {args}", truth_seconds().unwrap_or(seconds));
             let counts = holes(&program, options, args);
@@ -66,7 +66,7 @@ fn what_a_long_path_leaves_in_place_is_not_believed() {
     for flags in BUILDS {
         let program = c_with("holes.c", flags);
         for (short, long) in [("300", "5000"), ("1500", "6000"), ("2500", "2500")] {
-            let seconds = truth_seconds().unwrap_or(1.0);
+            let seconds = truth_seconds().unwrap_or(0.5);
             let args = format!("{seconds} turns 0 {short} 6 {long}");
             let counts = holes(&program, "-F 4999", &args);
             assert_eq!(counts.wrong, 0, "{flags:?} {args}");
@@ -100,7 +100,11 @@ fn clang_makes_no_difference() {
 fn handlers(flags: &[&str], place: &str) -> Counts {
     let here = Here::new();
     let program = c_with("altstack.c", flags);
-    here.record("-e cpu-clock:u -F 999 -g", &program, &format!("1 {place}"));
+    here.record(
+        "-e cpu-clock:u -F 1999 -g",
+        &program,
+        &format!("0.5 {place}"),
+    );
     let parts = ["way_", "inner_", "leaf_"];
     let counts = count(
         &folded(&here.rprof("collapse --weight samples").ok()),

@@ -80,17 +80,7 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go/plain");
         let build = |name: &str, flags: &str| {
             let program = folder.path().join(name);
-            let go = rprof_testing::go().expect("a compiler");
-            let mut command = Command::new(go);
-            command.args(["build", flags, "-o"]).arg(&program).arg(".");
-            command
-                .env("GOCACHE", folder.path().join("cache"))
-                .env("GO111MODULE", "off");
-            let output = command
-                .current_dir(&source)
-                .output()
-                .expect("a program to run");
-            assert!(output.status.success(), "{output:?}");
+            rprof_testing::build_go(&source, &program, &[flags]);
             program
         };
         let nm = Command::new("nm").arg(build("whole", "-ldflags=")).output();

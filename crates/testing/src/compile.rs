@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::need::go;
+
 /// Compiles `source`, or reuses a cached program below `folder`. The cache key is the compiler, the
 /// source, the headers beside it, and the flags. Returns the program's path, which ends in the
 /// source's name without extension. The program is shared, so tests must not change it.
@@ -32,7 +34,9 @@ pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> 
         .arg(source)
         .arg("-o")
         .arg(&temporary)
-        .args(flags));
+        .args(flags)
+        // For unstable flags of rustc.
+        .env("RUSTC_BOOTSTRAP", "1"));
     assert!(
         output.status.success(),
         "{compiler} {flags:?} does not compile {}:\n{}",
@@ -41,6 +45,36 @@ pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> 
     );
     fs::rename(&temporary, &path).expect("cannot put a fixture in its place");
     path
+}
+
+/// Builds the Go package in the folder `source` as `program`, with flags of `go build`.
+///
+/// The build cache lies in the target folder. Without it, each test would compile the standard
+/// library first.
+///
+/// # Panics
+/// If there is no Go compiler, or if it fails.
+pub fn build_go(source: &Path, program: &Path, flags: &[&str]) {
+    let tests = std::env::current_exe().expect("a test binary has a path");
+    let target = tests.ancestors().nth(3).expect("a target folder");
+    let mut build = Command::new(go().expect("a Go compiler"));
+    build
+        .arg("build")
+        .args(flags)
+        .arg("-o")
+        .arg(program)
+        .arg(".");
+    build.current_dir(source).env("GO111MODULE", "off");
+    build
+        .env("GOFLAGS", "")
+        .env("GOCACHE", target.join("tmp/go"));
+    let output = run(&mut build);
+    assert!(
+        output.status.success(),
+        "cannot build {}:\n{}",
+        source.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn run(command: &mut Command) -> std::process::Output {

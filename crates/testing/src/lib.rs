@@ -4,7 +4,7 @@
 //! - [`skip`] and [`inapplicable`]: mark a test as skipped. Skips are listed when the test binary
 //!   ends. With `RPROF_REQUIRE_TOOLS=1` a [`skip`] is a failure.
 //! - [`corpus`]: the folder of recorded files in `RPROF_CORPUS`; [`recordings`]: its recordings.
-//! - [`compile()`]: programs compiled once.
+//! - [`compile()`], [`build_go`]: programs compiled once, or from a cache.
 //! - [`in_environment`]: runs a test again with other environment variables.
 //! - [`Random`]: pseudo-random numbers, equal on every machine.
 //! - [`Tether`]: processes that end with their test.
@@ -24,7 +24,7 @@ mod tether;
 mod warden;
 
 pub use captures::{corpus, corpus_file, recordings};
-pub use compile::compile;
+pub use compile::{build_go, compile};
 pub use environment::in_environment;
 pub use fuzz_corpus::{FuzzInput, fuzz_corpus, replay_fuzz_corpus};
 pub use need::{Need, go, has, oracles, pprof};

@@ -96,14 +96,13 @@ fn rust() {
             ],
         ),
     ] {
-        let path = scratch.path().join(name);
-        let mut command = Command::new("rustc");
-        command.args(["--edition=2024", "-O", "-g"]).args(options);
         // The scheme was unstable on old compilers.
-        command
-            .env("RUSTC_BOOTSTRAP", "1")
-            .arg("-Zunstable-options");
-        run(command.arg(&source).arg("-o").arg(&path), "");
+        let common = ["--edition=2024", "-O", "-g", "-Zunstable-options"];
+        let options = [&common, options].concat();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let program = rprof_testing::compile(folder, "rustc", &source, &options);
+        let path = scratch.path().join(name);
+        std::fs::copy(program, &path).unwrap();
         check(&path, &path, None);
     }
 }

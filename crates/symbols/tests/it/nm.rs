@@ -153,19 +153,11 @@ fn go_functions_of_stripped_programs() {
         name.trim_end_matches(".abi0").to_owned()
     };
     // GNU ld merges the table into another section in position-independent programs with C.
-    for (program, flags) in [("plain", ""), ("plain", "-buildmode=pie"), ("c", "")] {
+    let pie = &["-buildmode=pie"][..];
+    for (program, flags) in [("plain", &[][..]), ("plain", pie), ("c", &[])] {
         let path = scratch.path().join("whole");
-        let go = rprof_testing::go().expect("a compiler");
-        let mut build = Command::new(go);
-        build.args(["build", "-o"]).arg(&path);
-        build.args(flags.split_ascii_whitespace()).arg(".");
-        build.current_dir(
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../../fixtures/go")
-                .join(program),
-        );
-        build.env("GO111MODULE", "off");
-        run(build.env("GOCACHE", scratch.path().join("cache")), "");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/go");
+        rprof_testing::build_go(&sources.join(program), &path, flags);
         let stripped = scratch.path().join("stripped");
         run(
             Command::new("strip").arg(&path).arg("-o").arg(&stripped),
@@ -193,17 +185,17 @@ fn go_functions_of_stripped_programs() {
                     Some(found) if without_abi(found.raw()) == without_abi(raw) => same += 1,
                     Some(found) if is_c => {
                         let (whole, found) = (without_abi(raw), without_abi(found.raw()));
-                        panic!("{program} {flags} {svma:#x}: {found} instead of {whole}")
+                        panic!("{program} {flags:?} {svma:#x}: {found} instead of {whole}")
                     }
                     Some(found) => others.push((without_abi(raw), without_abi(found.raw()))),
                     None => assert!(is_c || !raw.starts_with(b"main."), "{}", without_abi(raw)),
                 }
             }
         }
-        assert!(same > 2000, "{program} {flags}: {same} {others:?}");
+        assert!(same > 2000, "{program} {flags:?}: {same} {others:?}");
         assert!(
             others.len() * 100 < same,
-            "{program} {flags}: {same} {others:?}"
+            "{program} {flags:?}: {same} {others:?}"
         );
     }
 }

@@ -12,7 +12,6 @@ use gimli::Dwarf;
 use rprof_testing::{Need, has, inapplicable};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Reads debug sections and leaks them until the tests end.
 fn dwarf(path: &Path, split: bool) -> Option<Dwarf<Slice<'static>>> {
@@ -203,14 +202,12 @@ fn addr2line_agrees_on_rust_programs() {
     if !has(Need::Tool("rustc")) {
         return;
     }
-    let scratch = Scratch::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/program.rs");
     let mut sum = Comparison::default();
     for level in ["-Copt-level=0", "-Copt-level=2"] {
-        let path = scratch.path().join(level);
-        let mut rustc = Command::new("rustc");
-        rustc.args(["--edition=2024", level, "-g"]).arg(&source);
-        crate::tools::run(rustc.arg("-o").arg(&path), "");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let flags = ["--edition=2024", level, "-g"];
+        let path = rprof_testing::compile(folder, "rustc", &source, &flags);
         sum.of(&path, &path, 6_000, OF_RUST);
     }
     sum.check(6_000, 2_500);

@@ -48,9 +48,12 @@ impl Modules for Lisp {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         // Surrounded by zeros.
-        for (at, byte) in into.iter_mut().enumerate() {
-            let place = (avma + at as u64).checked_sub(CODE).map(|at| at as usize);
-            *byte = *place.and_then(|at| TEXT.get(at)).unwrap_or(&0);
+        into.fill(0);
+        let before = CODE.saturating_sub(avma) as usize;
+        let text = TEXT.get(avma.saturating_sub(CODE) as usize..);
+        if let (Some(text), Some(into)) = (text, into.get_mut(before..)) {
+            let len = text.len().min(into.len());
+            into[..len].copy_from_slice(&text[..len]);
         }
         into.len()
     }

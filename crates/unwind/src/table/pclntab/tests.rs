@@ -149,17 +149,8 @@ fn frame_sizes_of_a_program_are_those_of_its_call_frame_information() {
     rprof_testing::needs!(Go);
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/go/plain/main.go"
-    );
-    let built = std::process::Command::new(rprof_testing::go().unwrap())
-        .args(["build", "-o"])
-        .args([program.as_os_str(), source.as_ref()])
-        .env("GO111MODULE", "off")
-        .env("GOCACHE", folder.path().join("cache"))
-        .status();
-    assert!(built.unwrap().success());
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/go/plain");
+    rprof_testing::build_go(source.as_ref(), &program, &[]);
     let bytes = std::fs::read(program).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let section = file.section_by_name(".gopclntab").unwrap();
