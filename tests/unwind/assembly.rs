@@ -30,7 +30,7 @@ fn callers_of_assembly_are_not_skipped() {
             let stacks = folded(&here.rprof("collapse --weight samples").ok());
             for name in [
                 "straight", "pushes", "later", "computed", "table", "naked", "calls", "handler",
-                "tail", "register", "redzone",
+                "tail", "register", "redzone", "half",
             ] {
                 let counts = shape(&stacks, name);
                 println!("{flags:?}, {name}: {counts:?}");

@@ -359,7 +359,12 @@ fn walk(
                 Way::On | Way::Call | Way::Table | Way::End => {}
             }
             let goes_on = match way {
-                Way::On | Way::Conditional(_) => true,
+                Way::On | Way::Conditional(_) => {
+                    // In glibc, the description of `clone3` ends before its system call.
+                    let falls_out = leaves(next);
+                    exits.targets.extend(falls_out.then_some(next));
+                    !falls_out
+                }
                 // A function may end with a call that does not return.
                 Way::Call => !leaves(next),
                 Way::Jump(_) | Way::Table | Way::End => false,
