@@ -220,7 +220,7 @@ fn run(here: &Here, tree: &CallTree, program: &Path, options: &str, seconds: &st
 
 fn check(variant: &Variant, options: &str, seconds: &str) {
     let here = Here::new();
-    let tree = CallTree::new(functions(), variant.depth);
+    let tree = CallTree::new(functions(variant.depth), variant.depth);
     let source = tree.source(variant.language);
     let program = generated("tree", &source, variant.language, variant.flags);
     let counts = run(&here, &tree, &program, options, seconds);
@@ -262,11 +262,13 @@ fn effort() -> (&'static str, String) {
     }
 }
 
-/// A compiler takes half a minute for a large program.
-fn functions() -> usize {
+/// A compiler takes half a minute for a large program, and 3 s for 200 functions.
+fn functions(depth: usize) -> usize {
     match truth_seconds() {
         Some(_) => 1500,
-        None => 400,
+        // A deep stack needs more functions.
+        None if depth > 100 => 400,
+        None => 200,
     }
 }
 
