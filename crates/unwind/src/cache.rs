@@ -33,6 +33,8 @@ pub(crate) struct PlainRule {
     is_go: bool,
     /// True if the code contradicts the rule.
     pub(crate) is_doubtful: bool,
+    /// True if functions without this frame have the rule as well.
+    pub(crate) is_shared: bool,
 }
 
 impl PlainRule {
@@ -70,6 +72,7 @@ impl PlainRule {
             saved,
             is_go: is_go && arch == Arch::X86_64,
             is_doubtful: false,
+            is_shared: false,
         })
     }
 
@@ -85,6 +88,7 @@ impl PlainRule {
             saved: [(0, 0); MAX_SAVED],
             is_go: true,
             is_doubtful: false,
+            is_shared: false,
         })
     }
 
@@ -102,6 +106,46 @@ impl PlainRule {
     /// Returns true if the frame pointer leads to the caller.
     pub(crate) fn has_frame_pointer(&self, arch: Arch) -> bool {
         self.cfa_register == arch.fp()
+    }
+
+    /// Returns the distance in bytes from the stack pointer to the return address, if the rule uses the
+    /// stack pointer.
+    pub(crate) fn frame_size(&self, arch: Arch) -> Option<u64> {
+        let size = self.cfa_offset.checked_sub(arch.word_size() as i32)?;
+        (self.cfa_register == arch.sp() && !self.is_go)
+            .then_some(size)
+            .and_then(|size| u64::try_from(size).ok())
+    }
+
+    /// Returns the caller of a function that has not yet pushed all registers of the rule: `slot` has its
+    /// return address. Registers that are not on the stack have the caller's values.
+    pub(crate) fn apply_in_prologue(
+        &self,
+        slot: u64,
+        registers: &mut Registers,
+        memory: &dyn Memory,
+    ) -> Result<Caller, Fault> {
+        let arch = registers.arch();
+        let sp = registers.sp();
+        let cfa = slot.wrapping_add(arch.word_size());
+        let return_address = arch.read_word(memory, slot).ok_or(Fault::Memory(slot))?;
+        registers.set(arch.sp(), cfa);
+        registers.return_to_caller(arch.callee_saved());
+        for &(register, offset) in self.saved.iter().take(usize::from(self.count)) {
+            let saved = cfa.wrapping_add_signed(offset.into());
+            if saved < sp {
+                continue;
+            }
+            match arch.read_word(memory, saved) {
+                Some(value) => registers.set(register, value),
+                None => registers.forget(register),
+            }
+        }
+        Ok(Caller {
+            return_address: Some(return_address),
+            slot,
+            interrupted: false,
+        })
     }
 
     fn has_words(&self, words: u64, arch: Arch) -> bool {
@@ -262,6 +306,7 @@ mod tests {
             saved: [(0, 0); MAX_SAVED],
             is_go: false,
             is_doubtful: false,
+            is_shared: false,
         }
     }
 

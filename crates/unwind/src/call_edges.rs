@@ -15,8 +15,10 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::branch::Branch;
-use crate::modules::read_code;
+use crate::cache::PlainRule;
+use crate::modules::{any_call_target, call_target, read_code, word_at};
 use crate::simulate::{is_plt_jump, pushes_own_address};
+use crate::table::Found;
 use crate::{Arch, Module, Modules, UnwindTable, code};
 
 /// Maximum number of cached answers of one kind.
@@ -28,6 +30,12 @@ const MAX_INSTRUCTIONS: usize = 1 << 16;
 /// Maximum number of instructions that are decoded where the bounds of functions are unknown, since
 /// such a walk follows every jump into other functions.
 const MAX_UNBOUNDED: usize = 512;
+
+/// Maximum number of instructions from an entry to a place whose stack depth is wanted.
+const MAX_PROLOGUE: usize = 64;
+
+/// Maximum size in bytes of assembly that is searched for returns.
+const MAX_ASSEMBLY: u64 = 1 << 16;
 
 /// Maximum number of functions that are followed from jump to jump.
 const MAX_FUNCTIONS: usize = 16;
@@ -54,6 +62,8 @@ pub(crate) struct CallEdges {
     edges: RefCell<FxHashMap<[u64; 3], bool>>,
     /// By generation and address. The highest bit of the address is set for short walks.
     exits: RefCell<FxHashMap<[u64; 2], Arc<Exits>>>,
+    /// By generation and address of a function.
+    shared: RefCell<FxHashMap<[u64; 2], bool>>,
 }
 
 /// Jumps out of a function.
@@ -79,6 +89,7 @@ impl CallEdges {
         Self {
             edges: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
             exits: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
+            shared: RefCell::new(FxHashMap::with_hasher(FxBuildHasher)),
         }
     }
 
@@ -144,6 +155,55 @@ impl CallEdges {
             }
         }
         false
+    }
+
+    /// Returns true if code with one rule is several functions, some without the frame of the rule: a
+    /// return stands where the frame would still be on the stack. `start` is an SVMA. For x86.
+    pub(crate) fn shares_rule(
+        &self,
+        start: u64,
+        (table, bias): (&UnwindTable, u64),
+        modules: &dyn Modules,
+    ) -> bool {
+        let avma = start.wrapping_add(bias);
+        let key = (modules.generation()).map(|generation| [generation, avma]);
+        if let Some(known) = key.and_then(|key| self.shared.borrow().get(&key).copied()) {
+            return known;
+        }
+        let is_shared = returns_with_frame(start, (table, bias), modules);
+        if let Some(key) = key {
+            insert(&self.shared, key, is_shared);
+        }
+        is_shared
+    }
+
+    /// Returns true if the call before `return_address` leads to the frame at `below`, by straight code with
+    /// `depth` bytes on the stack above the return address. Both are in one function with a rule.
+    pub(crate) fn leads_with_depth(
+        &self,
+        return_address: u64,
+        (below, depth): (u64, u64),
+        (table, bias): (&UnwindTable, u64),
+        modules: &dyn Modules,
+    ) -> bool {
+        let start = |avma: u64| table.function_start(avma.wrapping_sub(bias));
+        let Some(target) = any_call_target(return_address, modules) else {
+            return false;
+        };
+        let depths = |entry: u64| {
+            start(entry) == start(below)
+                && depth_at(entry, below, (table, bias), modules) == Some(depth)
+        };
+        let image = modules.find(target).filter(|image| image.bias == bias);
+        let is_here = image.and_then(|image| image.table);
+        if !is_here.is_some_and(|other| std::ptr::eq(other, table)) {
+            return false;
+        }
+        depths(target)
+            || (start(target) != start(below)
+                && (self.exits(target, modules, (table, bias), false).targets)
+                    .iter()
+                    .any(|entry| depths(*entry)))
     }
 
     fn exits(
@@ -224,47 +284,71 @@ fn begins_behind_call(
         })
 }
 
-/// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
-/// if it is unreadable.
-pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<Option<u64>> {
-    let module = modules.find(return_address.checked_sub(1)?)?;
-    let Some(table) = module.table else {
-        return Some(None);
+/// Returns the number of bytes on the stack above the return address at a place in a function, by
+/// straight code from its entry. For x86.
+fn depth_at(
+    entry: u64,
+    place: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &dyn Modules,
+) -> Option<u64> {
+    let (arch, mut piece, mut found) = (table.arch(), Piece::default(), None);
+    let module = Module {
+        table: Some(table),
+        bias,
     };
-    if table.arch() == Arch::Aarch64 {
-        let call = return_address.checked_sub(4)?;
-        let word = word_at(call, module, modules)?;
-        return Some(match Branch::decode(word, call) {
-            Some(Branch::Call(target)) => target,
-            _ => None,
-        });
+    let start = table.function_start(entry.wrapping_sub(bias));
+    let leaves = |target: u64| table.function_start(target.wrapping_sub(bias)) != start;
+    walk(entry, MAX_PROLOGUE, leaves, |ip, pushed| {
+        if ip == place {
+            found = Some(*pushed);
+            return None;
+        }
+        let instruction = piece.decode(arch, ip, module, modules);
+        *pushed = pushed_after(arch, &instruction, *pushed);
+        (!instruction.is_invalid()).then(|| x86_step(arch, &instruction, pushed))
+    });
+    found.and_then(|depth| u64::try_from(depth).ok())
+}
+
+/// Returns true if a return stands where the rule has a frame, from the first instruction on.
+fn returns_with_frame(
+    start: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &dyn Modules,
+) -> bool {
+    let arch = table.arch();
+    let frame_size = |svma| match table.find(svma) {
+        Found::Rule(rule) => PlainRule::new(rule, arch, false)?.frame_size(arch),
+        _ => None,
+    };
+    if !arch.is_x86() || frame_size(start).is_none_or(|size| size == 0) {
+        return false;
     }
-    let mut before = [0; code::LONGEST_CALL];
-    let start = return_address.checked_sub(before.len() as u64)?;
-    let len = read_code(module, modules, start, &mut before);
-    (len == before.len()).then(|| {
-        let distance = code::direct_call(&before)?;
-        Some(return_address.wrapping_add_signed(distance.into()))
-    })
-}
-
-/// Returns true if a call stands before an address in x86 code, or the code is unreadable.
-pub(crate) fn may_be_behind_call(address: u64, modules: &dyn Modules) -> bool {
-    let module = address
-        .checked_sub(1)
-        .and_then(|inside| modules.find(inside));
-    let start = address.checked_sub(code::LONGEST_CALL as u64);
-    let (Some(module), Some(start)) = (module, start) else {
-        return true;
+    let module = Module {
+        table: Some(table),
+        bias,
     };
-    let mut before = [0; code::LONGEST_CALL];
-    read_code(module, modules, start, &mut before) < before.len() || code::ends_with_call(&before)
-}
-
-fn word_at(avma: u64, module: Module<'_>, modules: &dyn Modules) -> Option<u32> {
-    let mut bytes = [0; 4];
-    let len = read_code(module, modules, avma, &mut bytes);
-    (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    let mut piece = Piece::default();
+    let mut ip = start.wrapping_add(bias);
+    let end = ip.saturating_add(MAX_ASSEMBLY);
+    while ip < end {
+        let svma = ip.wrapping_sub(bias);
+        let instruction = piece.decode(arch, ip, module, modules);
+        if instruction.is_invalid() {
+            return false;
+        }
+        if instruction.flow_control() == FlowControl::Return {
+            if table.function_start(svma) != Some(start) {
+                return false;
+            }
+            if frame_size(svma).is_some_and(|size| size > 0) {
+                return true;
+            }
+        }
+        ip = instruction.next_ip();
+    }
+    false
 }
 
 /// Destination of an instruction.

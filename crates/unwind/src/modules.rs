@@ -1,6 +1,7 @@
 //! [`Modules`]: the code of a process, by address.
 
-use crate::{Arch, UnwindTable};
+use crate::branch::Branch;
+use crate::{Arch, UnwindTable, code};
 use std::sync::Arc;
 
 /// Code at an address: an image with its table, or code without an image.
@@ -86,4 +87,58 @@ pub(crate) fn copy(bytes: &[u8], into: &mut [u8]) -> usize {
         into.copy_from_slice(bytes);
     }
     len
+}
+
+/// Returns the target of a direct call before a return address: `Some(None)` for other code, `None`
+/// if it is unreadable.
+pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<Option<u64>> {
+    let module = modules.find(return_address.checked_sub(1)?)?;
+    let Some(table) = module.table else {
+        return Some(None);
+    };
+    if table.arch() == Arch::Aarch64 {
+        let call = return_address.checked_sub(4)?;
+        let word = word_at(call, module, modules)?;
+        return Some(match Branch::decode(word, call) {
+            Some(Branch::Call(target)) => target,
+            _ => None,
+        });
+    }
+    let mut before = [0; code::LONGEST_CALL];
+    let start = return_address.checked_sub(before.len() as u64)?;
+    let len = read_code(module, modules, start, &mut before);
+    (len == before.len()).then(|| {
+        let distance = code::direct_call(&before)?;
+        Some(return_address.wrapping_add_signed(distance.into()))
+    })
+}
+
+/// Returns the target of a direct call before a return address, which may be in generated code. For x86.
+pub(crate) fn any_call_target(return_address: u64, modules: &dyn Modules) -> Option<u64> {
+    let module = modules.find(return_address.checked_sub(1)?)?;
+    let mut before = [0; code::LONGEST_CALL];
+    let start = return_address.checked_sub(before.len() as u64)?;
+    let len = read_code(module, modules, start, &mut before);
+    let distance = (len == before.len()).then(|| code::direct_call(&before))?;
+    Some(return_address.wrapping_add_signed(distance?.into()))
+}
+
+/// Returns true if a call stands before an address in x86 code, or the code is unreadable.
+pub(crate) fn may_be_behind_call(address: u64, modules: &dyn Modules) -> bool {
+    let module = address
+        .checked_sub(1)
+        .and_then(|inside| modules.find(inside));
+    let start = address.checked_sub(code::LONGEST_CALL as u64);
+    let (Some(module), Some(start)) = (module, start) else {
+        return true;
+    };
+    let mut before = [0; code::LONGEST_CALL];
+    read_code(module, modules, start, &mut before) < before.len() || code::ends_with_call(&before)
+}
+
+/// Returns a word of code, if it is readable.
+pub(crate) fn word_at(avma: u64, module: Module<'_>, modules: &dyn Modules) -> Option<u32> {
+    let mut bytes = [0; 4];
+    let len = read_code(module, modules, avma, &mut bytes);
+    (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
 }

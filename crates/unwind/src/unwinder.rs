@@ -212,6 +212,9 @@ impl Unwinder {
         let mut switches = MAX_SWITCHES;
         loop {
             let stepped = match code {
+                Code::Plain(rule) if rule.is_shared => {
+                    self.where_rule_is_shared(rule, frame, &mut registers, memory, modules, blobs)
+                }
                 Code::Plain(rule)
                     if rule.is_doubtful
                         || (frame.kind == FrameKind::Caller && rule.has_no_frame(self.arch)) =>

@@ -23,10 +23,10 @@
 //!
 //! The stack is never scanned for return addresses: it is full of stale ones.
 
-use crate::call_edges::{CallEdges, call_target};
+use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::modules::{copy, read_code};
+use crate::modules::{call_target, copy, read_code};
 use crate::runtimes::{beam, guile, luajit, sbcl, v8};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};

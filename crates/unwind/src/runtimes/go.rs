@@ -13,7 +13,8 @@
 //!   and the stack pointer's distance from the end of its stack.
 
 use crate::arch::x86_64::{RBP, RSP};
-use crate::call_edges::{CallEdges, call_target};
+use crate::call_edges::CallEdges;
+use crate::modules::call_target;
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::table::{Cfa, Found, Site, Switch, UnwindTable, Value};

@@ -30,6 +30,6 @@ pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
 pub(crate) use frame_pointer::{FramePointerUse, frame_pointer_use, uses_stack};
 pub(crate) use path::{Exit, PathState, Stop, pushes_own_address};
-pub(crate) use prologue::inline_thunk;
+pub(crate) use prologue::{inline_thunk, makes_frame};
 pub(crate) use search::{is_plt_jump, simulate_to_return};
 pub(crate) use window::CodeSource;

@@ -36,6 +36,21 @@ pub(super) fn makes_callers_frame(arch: Arch, target: u64, text: &dyn CodeSource
     false
 }
 
+/// Returns true if straight code pushes a register or takes space from the stack. For x86.
+pub(crate) fn makes_frame(arch: Arch, code: &[u8]) -> bool {
+    let mut decoder = Decoder::new(arch.bits(), code, DecoderOptions::NONE);
+    (decoder.iter())
+        .take_while(|instruction| {
+            !instruction.is_invalid() && instruction.flow_control() == FlowControl::Next
+        })
+        .any(|instruction| {
+            let writes_sp = instruction.op0_kind() == OpKind::Register
+                && instruction.op0_register() == arch.sp_operand();
+            instruction.mnemonic() == Mnemonic::Push
+                || (writes_sp && instruction.mnemonic() == Mnemonic::Sub)
+        })
+}
+
 /// Returns the address of the `ret` of a return thunk, which replaces a return in code against Spectre
 /// (`-mfunction-return=thunk-inline`). `call` goes a few bytes ahead, where its return address is
 /// removed from the stack.

@@ -2,9 +2,9 @@
 
 use super::{Unwinder, cause};
 use crate::cache::PlainRule;
-use crate::call_edges::may_be_behind_call;
 use crate::hotspot::BlobCache;
-use crate::runtimes::sbcl;
+use crate::modules::may_be_behind_call;
+use crate::runtimes::{luajit, sbcl};
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, RuleRef};
@@ -16,6 +16,9 @@ use crate::{
 
 /// Maximum distance in bytes from the start of a function to code whose rule is checked.
 const MAX_LEAF: usize = 1024;
+
+/// Maximum length in bytes of the rest of a prologue.
+const MAX_PROLOGUE: usize = 32;
 
 /// Maximum distance in bytes from an inline thunk to code whose rule is checked.
 const MAX_BEHIND: u64 = 4096;
@@ -53,7 +56,81 @@ impl Unwinder {
         if rule.is_one_word(self.arch) {
             rule.is_doubtful = thunk_before(svma, table, module.bias, modules).is_some();
         }
+        if rule.frame_size(self.arch).is_some_and(|size| size > 0)
+            && let Some(start) = table.function_start(svma)
+        {
+            let image = (table, module.bias);
+            rule.is_shared = (self.calls.edges).shares_rule(start, image, modules);
+        }
         Some(rule)
+    }
+
+    /// Returns the caller of a frame in assembly that has one rule for several functions, such as
+    /// LuaJIT's interpreter: some have no frame, and no prologue is described. The evidence, in this order:
+    ///
+    /// 1. The code ahead returns, and the call before the return address leads to the frame.
+    /// 2. The frame is not complete: the code from the call's target to the frame has pushed so much.
+    /// 3. The frame of LuaJIT's interpreter.
+    /// 4. The rule, if the call before the return address leads to the frame.
+    #[cold]
+    pub(super) fn where_rule_is_shared(
+        &self,
+        rule: PlainRule,
+        frame: Frame,
+        registers: &mut Registers,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
+        blobs: &BlobCache,
+    ) -> Result<(Caller, FoundBy), UnwindOutcome> {
+        let (address, sp) = (frame.address, registers.sp());
+        let bad = UnwindOutcome::Truncated(TruncationReason::BadCfi { address });
+        let module = self.module_at(frame.lookup_address(), modules);
+        let Some((module, table)) = module.and_then(|module| Some((module, module.table?))) else {
+            return Err(bad);
+        };
+        let context = self.context(frame, Some(module), memory, modules, blobs);
+        if let Some(found) = self.by_described_code(&context, table, module.bias, registers) {
+            return Ok(found);
+        }
+        let word = self.arch.word_size();
+        let size = rule.frame_size(self.arch).unwrap_or(0);
+        let image = (table, module.bias);
+        let slots = (0..=size).step_by(word as usize);
+        let found = slots.into_iter().find(|depth| {
+            let to = self.arch.read_word(memory, sp.wrapping_add(*depth));
+            let leads =
+                |to| (self.calls.edges).leads_with_depth(to, (address, *depth), image, modules);
+            to.is_some_and(leads)
+        });
+        if let Some(depth) = found {
+            let caller = rule.apply_in_prologue(sp.wrapping_add(depth), registers, memory);
+            let fault = |fault| UnwindOutcome::Truncated(cause(fault, address, sp));
+            return caller.map(|caller| (caller, FoundBy::Cfi)).map_err(fault);
+        }
+        if frame.kind != FrameKind::Caller && self.is_in_prologue(address, modules) {
+            return Err(bad);
+        }
+        if let Some(caller) = luajit::step(registers, memory, modules) {
+            return Ok((caller, FoundBy::Cfi));
+        }
+        let mut callers = *registers;
+        let caller = rule.apply(&mut callers, memory);
+        let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
+        if !caller
+            .return_address
+            .is_some_and(|to| context.is_caller(to))
+        {
+            return Err(bad);
+        }
+        *registers = callers;
+        Ok((caller, FoundBy::Cfi))
+    }
+
+    /// Returns true if the next instructions still make a frame.
+    fn is_in_prologue(&self, ip: u64, modules: &dyn Modules) -> bool {
+        let mut code = [0; MAX_PROLOGUE];
+        let len = modules.code(ip, &mut code);
+        simulate::makes_frame(self.arch, code.get(..len).unwrap_or(&[]))
     }
 
     /// Returns the caller of a frame whose rule the code contradicts. Functions without prologue

@@ -1,5 +1,6 @@
 //! A traced process: registers, memory, mappings.
 
+use object::{Object, ObjectSymbol};
 use rprof_unwind::{Arch, Memory, Module, Modules, Registers, UnwindTable};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -182,6 +183,31 @@ impl Traced {
             libc::ptrace(libc::PTRACE_SETREGS, self.pid(), 0, &raw const user);
         }
         self.look_at_maps();
+    }
+
+    /// Executes the dynamic linker, up to the entry point of the program.
+    pub(crate) fn run_to_entry(&mut self) {
+        self.run_to(self.entry());
+    }
+
+    /// Executes the program up to the start of a function that it exports.
+    pub(crate) fn run_to_exported(&mut self, function: &str) {
+        let image = std::fs::read(format!("/proc/{}/exe", self.pid())).unwrap();
+        let file = object::File::parse(&*image).unwrap();
+        let mut symbols = file.dynamic_symbols();
+        let symbol = symbols.find(|symbol| symbol.name() == Ok(function));
+        let bias = self.entry() - file.entry();
+        self.run_to(bias + symbol.unwrap().address());
+    }
+
+    fn entry(&self) -> u64 {
+        const AT_ENTRY: u64 = 9;
+        let auxv = std::fs::read(format!("/proc/{}/auxv", self.pid())).unwrap();
+        let words: Vec<u64> = (auxv.chunks_exact(8))
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        let entry = words.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY);
+        entry.unwrap()[1]
     }
 
     /// Lets the child run for a while, then stops it anywhere.

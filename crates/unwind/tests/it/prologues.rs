@@ -1,6 +1,7 @@
 //! Sampled JIT code, at each instruction of a prologue.
 
-use rprof_unwind::{Arch, Module, Modules, Registers, StackDump, Unwinder};
+use crate::image::{eh_frame, image};
+use rprof_unwind::{Arch, Module, Modules, Registers, StackDump, UnwindTable, Unwinder};
 
 const CODE: u64 = 0x9_0000;
 const STACK: u64 = 0x7000;
@@ -179,4 +180,119 @@ fn long_loops_are_skipped() {
     text.extend([0x48, 0x83, 0xc4, 24, 0xc3, 0x90]);
     let words = [1, 2, 3, CALLER, 0, OUTER];
     assert_eq!(Jit(text.leak()).caller(ENTRY, 4, &words), Some(CALLER));
+}
+
+/// An interpreter of assembly with one rule for all of it, from 0x1000 on: CFA is rsp + 32, with rbx at
+/// CFA - 16. Then a caller in C.
+struct Interpreter(UnwindTable);
+
+/// `push rbx; sub rsp, 16; mov eax, 1; jmp [rdx + rax*8]`; `call helper; jmp [rdx + rax*8]`;
+/// `add rsp, 16; pop rbx; ret`; `helper: xor eax, eax; ret`.
+const SHARED: [u8; 34] = [
+    0x53, 0x48, 0x83, 0xec, 16, 0xb8, 1, 0, 0, 0, 0xff, 0x24, 0xc2, // 0x00
+    0xe8, 0x0a, 0, 0, 0, 0xff, 0x24, 0xc2, // 0x0d
+    0x48, 0x83, 0xc4, 16, 0x5b, 0xc3, 0x90, // 0x15
+    0x31, 0xc0, 0xc3, 0x90, 0x90, 0x90, // 0x1c
+];
+
+/// Return addresses: behind calls of the interpreter and of its helper by C, and of the helper by the
+/// interpreter.
+const OF_INTERPRETER: u64 = 0x1105;
+const OF_HELPER: u64 = 0x110f;
+const WITHIN: u64 = 0x1012;
+
+impl Modules for Interpreter {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (0x1000..0x2000).contains(&avma).then_some(Module {
+            table: Some(&self.0),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let call = |behind: u64, target: u64| {
+            let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
+            (behind - 5, vec![0xe8, a, b, c, d])
+        };
+        let all = [
+            (0x1000, SHARED.to_vec()),
+            call(OF_INTERPRETER, 0x1000),
+            call(OF_HELPER, 0x101c),
+        ];
+        for (at, byte) in (avma..).zip(into.iter_mut()) {
+            let known = all.iter().find_map(|(start, code)| {
+                let index = at.checked_sub(*start)?;
+                code.get(index as usize)
+            });
+            *byte = *known.unwrap_or(&0x90);
+        }
+        into.len()
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+#[test]
+fn one_rule_for_functions_with_and_without_frame_skips_no_caller() {
+    const RBX: u8 = 3;
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    let fdes: [(u64, u64, &[u8]); 2] = [(0x1000, 0x22, &[0x0e, 32, 0x83, 2]), (0x1100, 0x100, &[])];
+    let section = eh_frame("", 16, &plain, &fdes);
+    let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
+    let process = Interpreter(table);
+    let found = |ip: u64, words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut registers = Registers::new(Arch::X86_64, ip, STACK);
+        registers.set(RBX, 77);
+        let (mut frames, mut kept) = (Vec::new(), Vec::new());
+        let dump = StackDump::new(STACK, &bytes);
+        Unwinder::new(Arch::X86_64).unwind_with_registers(
+            &registers,
+            &dump,
+            &process,
+            2,
+            &mut frames,
+            &mut kept,
+        );
+        let caller = frames.get(1).map(|frame| frame.address);
+        (caller, kept.get(1).and_then(|registers| registers.get(RBX)))
+    };
+    // A stale return address stands where the rule has it.
+    let stale = OF_INTERPRETER;
+    for (ip, words, expected) in [
+        // Prologue, body, epilogue.
+        (
+            0x1000,
+            &[OF_INTERPRETER, 1, 2, stale][..],
+            (OF_INTERPRETER, 77),
+        ),
+        (
+            0x1001,
+            &[55, OF_INTERPRETER, 2, stale],
+            (OF_INTERPRETER, 55),
+        ),
+        (0x1005, &[1, 2, 55, OF_INTERPRETER, 4], (OF_INTERPRETER, 55)),
+        (0x1012, &[1, 2, 55, OF_INTERPRETER, 4], (OF_INTERPRETER, 55)),
+        (0x1015, &[1, 2, 55, OF_INTERPRETER, 4], (OF_INTERPRETER, 55)),
+        (
+            0x1019,
+            &[55, OF_INTERPRETER, 2, stale],
+            (OF_INTERPRETER, 55),
+        ),
+        (0x101a, &[OF_INTERPRETER, 1, 2, stale], (OF_INTERPRETER, 77)),
+        // The helper, called by C and by the interpreter.
+        (0x101c, &[OF_HELPER, 1, 2, stale], (OF_HELPER, 77)),
+        (0x101e, &[OF_HELPER, 1, 2, stale], (OF_HELPER, 77)),
+        (0x101e, &[WITHIN, 1, 2, 55, OF_INTERPRETER], (WITHIN, 77)),
+    ] {
+        assert_eq!(
+            found(ip, words),
+            (Some(expected.0), Some(expected.1)),
+            "{ip:#x}"
+        );
+    }
+    // No call stands before this address.
+    assert_eq!(found(0x1012, &[1, 2, 55, 0x1120, 4]).0, None);
 }

@@ -40,9 +40,28 @@ fn run(program: &Path, arguments: &[&str], limit: usize) -> Tally {
     run_from(Traced::start(program, arguments), limit)
 }
 
-fn run_from(mut process: Traced, limit: usize) -> Tally {
+fn run_from(process: Traced, limit: usize) -> Tally {
+    run_within(process, Vec::new(), limit)
+}
+
+/// Returns the calls of a stopped process, as the unwinder finds them.
+fn open_calls(process: &mut Traced) -> Vec<Call> {
+    let registers = process.registers();
+    process.read_stack(registers.sp());
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(&registers, process, process, 1000, &mut frames);
+    assert!(matches!(end, UnwindOutcome::Complete(_)), "{end:?}");
+    let calls = frames.iter().skip(1).rev().map(|frame| Call {
+        address: frame.address,
+        slot: frame.slot,
+        interrupted: false,
+    });
+    calls.collect()
+}
+
+/// Executes a program with these open calls, outermost first.
+fn run_within(mut process: Traced, mut calls: Vec<Call>, limit: usize) -> Tally {
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    let mut calls: Vec<Call> = Vec::new();
     let mut frames = Vec::new();
     let mut tally = Tally::default();
     let mut registers = process.registers();
@@ -321,6 +340,26 @@ fn every_instruction_of_return_thunks() {
     assert!(tally.short * 50 < tally.right);
 }
 
+/// One rule describes LuaJIT's whole interpreter, with its frame: also helpers without frame, prologues
+/// and epilogues.
+#[test]
+fn every_instruction_of_luajit() {
+    needs!(X86_64, File("/usr/bin/luajit"));
+    let script = "local t = {} for i = 1, 200 do \
+                  t[i] = tostring(math.floor(i * 1.5) % -7 + math.fmod(-i, 7.5)) .. math.ceil(i / 2) end \
+                  table.sort(t, function(a, b) return select('#', a) < #b end) \
+                  coroutine.wrap(function() coroutine.yield(pcall(error)) end)()";
+    for jit in ["-joff", "-Ohotloop=2"] {
+        let mut process = Traced::start(Path::new("/usr/bin/luajit"), &[jit, "-e", script]);
+        process.run_to_exported("lua_pcall");
+        let calls = open_calls(&mut process);
+        let tally = run_within(process, calls, 15_000);
+        report(&format!("luajit {jit}"), &tally);
+        assert!(tally.steps == 15_000 && tally.wrong.is_empty(), "{jit}");
+        assert!(tally.short * 100 < tally.right, "{jit}");
+    }
+}
+
 /// Code whose jumps and calls through pointers are thunks. Behind an inline thunk, gcc's call frame
 /// information claims the thunk's frame.
 #[test]
@@ -390,10 +429,7 @@ fn every_instruction_of_exceptions() {
     let program = tools::compile("g++", "throw.cc", &flags, directory.path()).unwrap();
     let mut process = Traced::start(&program, &[]);
     // The dynamic linker executes a million instructions before.
-    let entry = std::fs::read(&program).unwrap()[0x18..0x20]
-        .try_into()
-        .unwrap();
-    process.run_to(u64::from_le_bytes(entry));
+    process.run_to_entry();
     let tally = run_from(process, 1_000_000);
     report("exceptions", &tally);
     assert!(tally.steps > 10_000 && tally.jumping > 0 && tally.left > 0);
