@@ -341,11 +341,12 @@ impl HotSpotProcess {
                     let is_settled = time.saturating_sub(named.first) >= SETTLED;
                     return Ok(named.address.filter(|_| is_settled || !is_reusing));
                 }
-                Err(Fault::Unread) => return Err(Fault::Unread),
-                _ => {
+                Ok(false) => {
                     self.named.remove(&method);
                     self.reused = Some(time);
                 }
+                // A read that failed or came too late is no evidence of reuse.
+                Err(fault) => return Err(fault),
             }
         }
         let proof = MethodProof::read(memory, &layout.method, method)?;
@@ -390,6 +391,35 @@ mod reuse {
     use super::code::FRESH;
     use super::tests::{Process, at, interpreted, read, session};
     use super::{REUSE, SETTLED};
+    use crate::{MemoryRead, ProcessMemory};
+
+    /// A process with one method whose memory no read reaches in time.
+    struct Late<'p>(&'p mut Process, u64);
+
+    impl ProcessMemory for Late<'_> {
+        fn read(&mut self, reads: &mut [MemoryRead]) {
+            self.0.read(reads);
+            for read in reads {
+                let end = read.address.wrapping_add(read.bytes.len() as u64);
+                read.is_read &= !(read.address..end).contains(&self.1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_that_failed_is_no_reuse() {
+        let mut process = Process::new();
+        let method = process.method("f", 3);
+        let (interpreter, stub) = (process.blob("Interpreter"), process.blob("Stub"));
+        let pushed = [interpreted(interpreter + 0x100, method), at(stub + 8)];
+        let mut session = session();
+        let mut unnamed = |memory: &mut dyn ProcessMemory, time| {
+            read(&mut session, memory, &pushed, time).1.unnamed
+        };
+        assert_eq!(unnamed(&mut process, 0), 0);
+        assert_eq!(unnamed(&mut Late(&mut process, method), FRESH), 1);
+        assert_eq!(unnamed(&mut process, FRESH + 1), 0);
+    }
 
     #[test]
     fn methods_have_no_names_while_others_get_their_memory() {
