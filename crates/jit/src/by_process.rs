@@ -60,12 +60,16 @@ pub fn may_hold_jit_code(kind: ImageKind) -> bool {
     )
 }
 
-/// Returns true if a path names a jitdump: `.../jit-PID.dump`.
+/// Returns true if a path names a jitdump: `.../jit-PID.dump`, or `.../jit-TID-PID.dump` of Bun.
 #[must_use]
 pub fn is_jitdump(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    let number = (name.strip_prefix(b"jit-")).and_then(|rest| rest.strip_suffix(b".dump"));
-    number.is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+    let numbers = (name.strip_prefix(b"jit-")).and_then(|rest| rest.strip_suffix(b".dump"));
+    let is_number = |n: &[u8]| !n.is_empty() && n.iter().all(u8::is_ascii_digit);
+    numbers.is_some_and(|numbers| {
+        let mut parts = numbers.splitn(3, |byte| *byte == b'-');
+        parts.by_ref().take(2).all(is_number) && parts.next().is_none()
+    })
 }
 
 /// JIT processes, their jitdumps and parents. Takes process events in time order.
@@ -167,6 +171,9 @@ mod tests {
         for (path, is_one) in [
             (&b"/root/.debug/jit/java-jit-2026/jit-123.dump"[..], true),
             (b"jit-1.dump", true),
+            (b"/tmp/jit-12-3.dump", true),
+            (b"/tmp/jit-1-.dump", false),
+            (b"/tmp/jit-1-2-3.dump", false),
             (b"/tmp/jit-.dump", false),
             (b"/tmp/jit-1x.dump", false),
             (b"/tmp/xjit-1.dump", false),

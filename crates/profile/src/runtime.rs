@@ -4,6 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Runtime {
+    /// Bun, which runs JavaScript in JavaScriptCore.
+    Bun,
+    /// Deno, which runs JavaScript in V8.
+    Deno,
     /// .NET.
     DotNet,
     /// Erlang's emulator.
@@ -29,6 +33,8 @@ impl Runtime {
     pub fn of_file(name: &str) -> Option<Runtime> {
         Some(match name {
             "beam.smp" => Runtime::Erlang,
+            "bun" => Runtime::Bun,
+            "deno" => Runtime::Deno,
             "libjvm.so" => Runtime::Java,
             "libcoreclr.so" => Runtime::DotNet,
             "sbcl" | "sbcl.core" => Runtime::Sbcl,
@@ -49,6 +55,8 @@ impl Runtime {
     /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
+            Runtime::Bun => "Bun",
+            Runtime::Deno => "Deno",
             Runtime::DotNet => ".NET",
             Runtime::Erlang => "Erlang",
             Runtime::Guile => "Guile",
@@ -82,6 +90,8 @@ mod tests {
         for (file, runtime) in [
             ("ls", None),
             ("mynode", None),
+            ("deno", Some(Runtime::Deno)),
+            ("bun", Some(Runtime::Bun)),
             ("beam.smp", Some(Runtime::Erlang)),
             ("libnode.so.108", Some(Runtime::Node)),
             ("luajit-2.1.0-beta3", Some(Runtime::LuaJit)),

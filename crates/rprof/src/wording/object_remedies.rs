@@ -39,6 +39,11 @@ pub(crate) fn of_object(object: &str, reason: Reason, own: f64) -> Option<String
 /// Returns how to get symbols from a runtime, or another profiler that shows them.
 pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
     match runtime {
+        Runtime::Deno => {
+            "Make Deno write its symbols: `deno run \
+             --v8-flags=--perf-basic-prof,--interpreted-frames-native-stack …`."
+        }
+        Runtime::Bun => "Make Bun write its symbols: start it with BUN_JSC_useJITDump=1.",
         Runtime::Node => {
             "Make Node.js write its symbols: start it with `rprof record --runtimes -- node …`, or \
              with `node --perf-basic-prof --interpreted-frames-native-stack`."
@@ -158,6 +163,8 @@ mod tests {
             (Runtime::Node, "--perf-basic-prof"),
             (Runtime::Java, "DumpPerfMapAtExit"),
             (Runtime::Qemu, "-perfmap"),
+            (Runtime::Deno, "--v8-flags"),
+            (Runtime::Bun, "BUN_JSC_useJITDump"),
         ] {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }

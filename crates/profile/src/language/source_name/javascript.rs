@@ -17,6 +17,20 @@ const V8: [&str; 7] = [
 /// V8's marks for interpreter, baseline compiler, and optimizing compilers.
 const TIERS: [char; 5] = ['~', '^', '+', '*', '-'];
 
+/// Mark behind that of a compiler: code for one context. No function's name begins with it.
+const OF_CONTEXT: char = '\'';
+
+/// Marks of code that replaces a running loop.
+const OF_LOOP: [&str; 2] = ["o+", "o*"];
+
+/// Returns a name without V8's marks of its code.
+fn without_marks(name: &str) -> &str {
+    let marked = OF_LOOP.iter().find_map(|mark| name.strip_prefix(*mark));
+    let unmarked = marked.unwrap_or(name).trim_start_matches(TIERS);
+    let has_mark = unmarked.len() < name.len();
+    (unmarked.strip_prefix(OF_CONTEXT).filter(|_| has_mark)).unwrap_or(unmarked)
+}
+
 /// Prefixes of V8's generated code that is no function of the program.
 const V8_PLUMBING: [&str; 5] = [
     "Builtin:",
@@ -33,7 +47,7 @@ pub(super) fn is_plumbing(name: &str) -> bool {
 pub(super) fn javascript(name: &str) -> Option<SourceName<'_>> {
     let prefix = V8.iter().find(|prefix| name.starts_with(**prefix))?;
     let rest = &name[prefix.len()..];
-    let unmarked = rest.trim_start_matches(TIERS);
+    let unmarked = without_marks(rest);
     // `JS::` is a namespace in C++.
     if unmarked.starts_with(':') {
         return None;

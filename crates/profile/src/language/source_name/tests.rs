@@ -83,6 +83,9 @@ fn names_of_v8_have_a_tier_and_a_place() {
             (Js, "f", "[worker\u{a0}eval]", 1, 2, false),
         ),
         ("Function:^f", (Js, "f", "", 0, 0, true)),
+        ("JS:o*f /x.js:1:2", (Js, "f", "/x.js", 1, 2, true)),
+        ("JS:o+of /x.js:1:2", (Js, "of", "/x.js", 1, 2, true)),
+        ("JS:*'f /x.js:1:2", (Js, "f", "/x.js", 1, 2, true)),
     ] {
         assert_eq!(parts(name), expected, "{name}");
     }
