@@ -351,6 +351,8 @@ fn every_instruction_of_luajit() {
                   coroutine.wrap(function() coroutine.yield(pcall(error)) end)()";
     for jit in ["-joff", "-Ohotloop=2"] {
         let mut process = Traced::start(Path::new("/usr/bin/luajit"), &[jit, "-e", script]);
+        // Up to the script's first call.
+        process.run_to_exported("luaL_loadbuffer");
         process.run_to_exported("lua_pcall");
         let calls = open_calls(&mut process);
         let tally = run_within(process, calls, 15_000);
