@@ -104,6 +104,20 @@ pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<
             _ => None,
         });
     }
+    direct_target(return_address, module, modules)
+}
+
+/// Returns the target of a direct call before a return address, which may be in generated code. For x86.
+pub(crate) fn any_call_target(return_address: u64, modules: &dyn Modules) -> Option<u64> {
+    let module = modules.find(return_address.checked_sub(1)?)?;
+    direct_target(return_address, module, modules).flatten()
+}
+
+fn direct_target(
+    return_address: u64,
+    module: Module<'_>,
+    modules: &dyn Modules,
+) -> Option<Option<u64>> {
     let mut before = [0; code::LONGEST_CALL];
     let start = return_address.checked_sub(before.len() as u64)?;
     let len = read_code(module, modules, start, &mut before);
@@ -111,16 +125,6 @@ pub(crate) fn call_target(return_address: u64, modules: &dyn Modules) -> Option<
         let distance = code::direct_call(&before)?;
         Some(return_address.wrapping_add_signed(distance.into()))
     })
-}
-
-/// Returns the target of a direct call before a return address, which may be in generated code. For x86.
-pub(crate) fn any_call_target(return_address: u64, modules: &dyn Modules) -> Option<u64> {
-    let module = modules.find(return_address.checked_sub(1)?)?;
-    let mut before = [0; code::LONGEST_CALL];
-    let start = return_address.checked_sub(before.len() as u64)?;
-    let len = read_code(module, modules, start, &mut before);
-    let distance = (len == before.len()).then(|| code::direct_call(&before))?;
-    Some(return_address.wrapping_add_signed(distance?.into()))
 }
 
 /// Returns true if a call stands before an address in x86 code, or the code is unreadable.

@@ -43,7 +43,10 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
             "Make Deno write its symbols: `deno run \
              --v8-flags=--perf-basic-prof,--interpreted-frames-native-stack …`."
         }
-        Runtime::Bun => "Make Bun write its symbols: start it with BUN_JSC_useJITDump=1.",
+        Runtime::Bun => {
+            "Make Bun write its symbols: start it with BUN_JSC_useJITDump=1 and \
+             BUN_JSC_jitDumpDirectory=/tmp."
+        }
         Runtime::Node => {
             "Make Node.js write its symbols: start it with `rprof record --runtimes -- node …`, or \
              with `node --perf-basic-prof --interpreted-frames-native-stack`."

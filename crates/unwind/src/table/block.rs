@@ -150,7 +150,11 @@ where
                     if first >= end || first < at {
                         break;
                     }
-                    let index = rows.rule(row, return_address, fde.is_signal_trampoline());
+                    let kind = RowKind {
+                        signal: fde.is_signal_trampoline(),
+                        is_first: first == start,
+                    };
+                    let index = rows.rule(row, return_address, kind);
                     rows.push(first, index);
                     at = self.relative(row.end_address()).unwrap_or(end);
                 }
@@ -168,11 +172,19 @@ where
     }
 }
 
+#[derive(Clone, Copy)]
+struct RowKind {
+    signal: bool,
+    /// True if the row begins with the function.
+    is_first: bool,
+}
+
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     cfa: Cfa,
     return_address: Value,
     signal: bool,
+    has_frame_at_start: bool,
     saved: Vec<Saved>,
 }
 
@@ -227,7 +239,8 @@ impl Rows {
         self.indices.push(index);
     }
 
-    fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
+    fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, kind: RowKind) -> u16 {
+        let signal = kind.signal;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
                 match (self.register(register.0), i32::try_from(*offset)) {
@@ -239,6 +252,9 @@ impl Rows {
                 self.span(expression).map_or(Cfa::Bad, Cfa::Expression)
             }
         };
+        let word = self.arch.word_size() as i32;
+        let has_frame_at_start = kind.is_first
+            && matches!(cfa, Cfa::Register(register, size) if register == self.arch.sp() && size > word);
         let mut of_return = Value::Default;
         self.registers.clear();
         for (register, rule) in row.registers() {
@@ -260,6 +276,7 @@ impl Rows {
             let first = rule.first as usize;
             let saved = self.saved.get(first..first + usize::from(rule.count));
             (rule.cfa, rule.return_address, rule.signal) == (cfa, of_return, signal)
+                && rule.has_frame_at_start == has_frame_at_start
                 && saved == Some(self.registers.as_slice())
         };
         if let Some(index) = self.rules.iter().take(FEW).position(is_same) {
@@ -271,6 +288,7 @@ impl Rows {
                 cfa,
                 return_address: of_return,
                 signal,
+                has_frame_at_start,
                 saved: self.registers.clone(),
             };
             if let Some(&index) = self.known.get(&key) {
@@ -287,6 +305,7 @@ impl Rows {
             cfa,
             return_address: of_return,
             signal,
+            has_frame_at_start,
             first: u32::try_from(self.saved.len()).unwrap_or(u32::MAX),
             count: self.registers.len() as u8,
         });

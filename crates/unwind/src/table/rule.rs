@@ -8,6 +8,9 @@ pub(crate) struct Rule {
     pub(crate) return_address: Value,
     /// True if signal handlers return to this code: the caller was interrupted.
     pub(crate) signal: bool,
+    /// True if it holds from the first instruction of a function on and has a frame there. So it is of a
+    /// split-off part, or of assembly.
+    pub(crate) has_frame_at_start: bool,
     /// Index of its first [`Saved`] entry in the block.
     pub(crate) first: u32,
     pub(crate) count: u8,

@@ -39,8 +39,12 @@ impl Unwinder {
         if table.switch_at(svma.wrapping_add(1)).is_some() {
             return None;
         }
+        let mut has_frame_at_start = false;
         let mut rule = match table.find(svma) {
-            Found::Rule(rule) => PlainRule::new(rule, self.arch, table.is_go_code(svma))?,
+            Found::Rule(rule) => {
+                has_frame_at_start = rule.rule.has_frame_at_start;
+                PlainRule::new(rule, self.arch, table.is_go_code(svma))?
+            }
             Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?)?,
             Found::Bad => return None,
         };
@@ -56,9 +60,7 @@ impl Unwinder {
         if rule.is_one_word(self.arch) {
             rule.is_doubtful = thunk_before(svma, table, module.bias, modules).is_some();
         }
-        if rule.frame_size(self.arch).is_some_and(|size| size > 0)
-            && let Some(start) = table.function_start(svma)
-        {
+        if has_frame_at_start && let Some(start) = table.function_start(svma) {
             let image = (table, module.bias);
             rule.is_shared = (self.calls.edges).shares_rule(start, image, modules);
         }
