@@ -50,7 +50,8 @@ impl PlainRule {
         let all = rule.saved();
         // Frames whose CFA is in a caller-saved register need a check.
         let keeps_cfa = arch.callee_saved() >> cfa_register & 1 != 0 || cfa_register == arch.sp();
-        if rule.rule.signal || all.len() > MAX_SAVED || !keeps_cfa {
+        let is_plain = !rule.rule.signal && !rule.leaves_frames(arch);
+        if !is_plain || all.len() > MAX_SAVED || !keeps_cfa {
             return None;
         }
         let mut saved = [(0, 0); MAX_SAVED];

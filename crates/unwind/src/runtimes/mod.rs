@@ -67,7 +67,7 @@ impl Modules for NotedReads<'_> {
 
 /// Returns the target of a direct call, or of a call through a pointer beside the code. Resolves
 /// PLT entries.
-fn callee(address: u64, modules: &dyn Modules) -> Option<u64> {
+pub(crate) fn callee(address: u64, modules: &dyn Modules) -> Option<u64> {
     let mut call = [0; 6];
     let start = address.checked_sub(call.len() as u64)?;
     if modules.code(start, &mut call) < call.len() {

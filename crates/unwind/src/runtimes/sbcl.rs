@@ -19,13 +19,25 @@ const BEHIND: [u8; 14] = [
     0x73, 0x03, 0x48, 0x89, 0xdc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5b,
 ];
 
-/// Returns true for the return address of `call_into_lisp`'s call of Lisp code.
-pub(crate) fn called_lisp(address: u64, modules: &dyn Modules) -> bool {
+/// Canonical frame address of `call_into_lisp` from the preparation of the callee's frame on:
+/// `DW_OP_breg6 0; DW_OP_deref; DW_OP_lit16; DW_OP_plus`. Only one call is in this code.
+const PREPARED: [u8; 5] = [0x76, 0, 0x06, 0x40, 0x22];
+
+/// Returns true for the return address of `call_into_lisp`'s call of Lisp code. If the code is
+/// unreadable, `cfa` decides, the expression of the canonical frame address.
+pub(crate) fn called_lisp(address: u64, cfa: Option<&[u8]>, modules: &dyn Modules) -> bool {
     let mut code = [0; CALL.len() + BEHIND.len()];
     let start = address.wrapping_sub(CALL.len() as u64);
-    modules.code(start, &mut code) == code.len()
-        && code.starts_with(&CALL)
-        && code.ends_with(&BEHIND)
+    match modules.code(start, &mut code) == code.len() {
+        true => code.starts_with(&CALL) && code.ends_with(&BEHIND),
+        false => cfa == Some(&PREPARED),
+    }
+}
+
+/// Returns true if code at `ip`, sampled or interrupted, may be of `call_into_lisp` behind the call,
+/// where its call frame information does not hold, but is unreadable.
+pub(crate) fn may_be_end(ip: u64, cfa: Option<&[u8]>, modules: &dyn Modules) -> bool {
+    cfa == Some(&PREPARED) && modules.code(ip, &mut [0]) == 0
 }
 
 /// Rest of `call_into_lisp`: `mov rax, rdx; leave; ret`.

@@ -55,6 +55,31 @@ impl<'a> RuleRef<'a> {
             .get(span.offset as usize..)?
             .get(..span.len as usize)
     }
+
+    /// Returns true for a function that may leave its callers' frames, as `_Unwind_RaiseException` of
+    /// GCC's runtime does. At its end it overwrites its saved registers and its return address by those
+    /// of the frame that handles the exception. It saves the registers with which it passes the
+    /// exception on (`__builtin_eh_return`): rax and rdx, or eax and edx. Functions that save all
+    /// registers for their callers, as of Swift, save rcx too.
+    pub(crate) fn leaves_frames(&self, arch: Arch) -> bool {
+        let (data, other) = match arch {
+            Arch::X86_64 => ([0, 1], 2),
+            Arch::X86 => ([0, 2], 1),
+            Arch::Aarch64 => return false,
+        };
+        data.into_iter().all(|register| self.saves(register)) && !self.saves(other)
+    }
+
+    /// Returns true at the last instructions of a function that
+    /// [leaves its callers' frames](Self::leaves_frames). The frame pointer and the return address are
+    /// those of the frame that handles the exception.
+    pub(crate) fn has_left_frames(&self, arch: Arch) -> bool {
+        !self.saves(arch.fp())
+    }
+
+    fn saves(&self, register: u8) -> bool {
+        (self.saved().iter()).any(|saved| saved.register == register)
+    }
 }
 
 impl Cfi {
@@ -122,6 +147,18 @@ impl Cfi {
             return Found::NoFde;
         };
         self.found(block, block.find(address))
+    }
+
+    /// Returns the start of the row behind the one of `address`, and its rule, if both are in one
+    /// block.
+    pub(crate) fn next_rule(&self, address: u32) -> Option<(u32, RuleRef<'_>)> {
+        let behind = self.starts.partition_point(|&start| start <= address);
+        let block = self.block(behind.checked_sub(1)?)?;
+        let next = block.starts.partition_point(|&start| start <= address);
+        match self.found(block, block.row(next)) {
+            Found::Rule(rule) => Some((*block.starts.get(next)?, rule)),
+            _ => None,
+        }
     }
 
     #[inline]

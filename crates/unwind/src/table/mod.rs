@@ -303,6 +303,13 @@ impl UnwindTable {
         last
     }
 
+    /// Returns the SVMA of the next row in the same function, and its rule.
+    pub(crate) fn next_rule(&self, svma: u64) -> Option<(u64, RuleRef<'_>)> {
+        let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
+        let (start, rule) = (self.sections()).find_map(|cfi| cfi.next_rule(relative))?;
+        Some((self.base + u64::from(start), rule))
+    }
+
     /// Returns true for code of the function at the entry point. It has no caller, except in shared
     /// libraries whose entry point is an ordinary function.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {

@@ -4,15 +4,16 @@ use super::{Unwinder, cause};
 use crate::cache::PlainRule;
 use crate::hotspot::BlobCache;
 use crate::modules::may_be_behind_call;
-use crate::runtimes::{luajit, sbcl};
+use crate::runtimes::{callee, luajit, sbcl};
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
-use crate::table::{Cfa, Found, RuleRef};
+use crate::table::{Cfa, Found};
 use crate::without_cfi::{Context, DescribedCode};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
     UnwindOutcome, UnwindTable, signal_context,
 };
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 /// Maximum distance in bytes from the start of a function to code whose rule is checked.
 const MAX_LEAF: usize = 1024;
@@ -25,6 +26,13 @@ const MAX_BEHIND: u64 = 4096;
 
 /// Maximum length in bytes of an inline thunk: `call`, the loop, `mov [rsp], REG`, `ret`.
 const THUNK: u64 = 5 + 7 + 5 + 1;
+
+/// Maximum distance in bytes from the call that overwrites the saved registers to the row of call
+/// frame information at the function's end.
+const MAX_TO_END: usize = 256;
+
+/// The usual distance: 117 to 126 bytes in GCC 12.
+const TO_END: usize = 128;
 
 impl Unwinder {
     /// Returns the rule for a lookup address, if it is plain and holds for every kind of frame.
@@ -309,12 +317,19 @@ impl Unwinder {
             };
             return Some(Ok((caller, FoundBy::SignalContext)));
         }
-        if self.arch == Arch::X86_64 && matches!(rule.rule.cfa, Cfa::Expression(_)) {
+        if self.arch == Arch::X86_64
+            && let Cfa::Expression(index) = rule.rule.cfa
+        {
+            let cfa = rule.expression(index);
             let caller = match frame.kind {
-                FrameKind::Caller if sbcl::called_lisp(address, modules) => {
+                FrameKind::Caller if sbcl::called_lisp(address, cfa, modules) => {
                     Some(sbcl::caller_of_c(registers, memory))
                 }
                 FrameKind::Caller => None,
+                _ if sbcl::may_be_end(address, cfa, modules) => {
+                    let reason = TruncationReason::BadCfi { address };
+                    return Some(Err(UnwindOutcome::Truncated(reason)));
+                }
                 _ => sbcl::caller_of_end(address, registers, memory, modules),
             };
             if let Some(caller) = caller {
@@ -327,21 +342,30 @@ impl Unwinder {
             }
         }
         let sp = registers.sp();
-        let leaves_frames = self.arch.is_x86() && leaves_frames(rule);
         Some(match step::apply(rule, registers, memory) {
-            Ok(caller) => {
+            Ok(caller) if !caller.interrupted && rule.leaves_frames(self.arch) => {
                 let returns = |to| {
                     may_be_behind_call(to, modules)
                         && self.calls.edges.is_possible(to, address, modules)
                 };
-                match caller.return_address {
-                    Some(to) if leaves_frames && !caller.interrupted && !returns(to) => {
-                        let reason = TruncationReason::BadCfi { address };
-                        Err(UnwindOutcome::Truncated(reason))
-                    }
-                    _ => Ok((caller, FoundBy::Cfi)),
+                if rule.has_left_frames(self.arch) || !caller.return_address.is_none_or(returns) {
+                    let reason = TruncationReason::BadCfi { address };
+                    return Some(Err(UnwindOutcome::Truncated(reason)));
                 }
+                if overwrites_frame(address, table, bias, modules) {
+                    let is_caller = caller.return_address.is_none_or(|to| {
+                        let start = |avma: u64| table.function_start(avma.wrapping_sub(bias));
+                        callee(to, modules).is_some_and(|callee| start(callee) == start(address))
+                    });
+                    if !is_caller {
+                        let reason = TruncationReason::BadCfi { address };
+                        return Some(Err(UnwindOutcome::Truncated(reason)));
+                    }
+                    registers.keep(1 << self.arch.sp());
+                }
+                Ok((caller, FoundBy::Cfi))
             }
+            Ok(caller) => Ok((caller, FoundBy::Cfi)),
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }
@@ -358,11 +382,24 @@ fn thunk_before(svma: u64, table: &UnwindTable, bias: u64, modules: &dyn Modules
     Some(start + thunk as u64)
 }
 
-/// Returns true for a function that may leave its callers' frames, as `_Unwind_RaiseException` of
-/// GCC's runtime does. At its end it overwrites its saved registers and its return address by those
-/// of the frame that handles the exception. It saves the registers with which it passes the exception
-/// on (`__builtin_eh_return`): rax and rdx, or eax and edx, which other functions do not save.
-fn leaves_frames(rule: RuleRef<'_>) -> bool {
-    const FIRST: u8 = 0;
-    rule.saved().iter().any(|saved| saved.register == FIRST)
+/// Returns true if the saved registers and the return address of a function that leaves its callers'
+/// frames (`RuleRef::leaves_frames`) may be overwritten by those of the frame that handles the
+/// exception: at most one call, of `_Unwind_DebugHook`, is before the function's end. The distance
+/// decides where the code is unreadable.
+fn overwrites_frame(address: u64, table: &UnwindTable, bias: u64, modules: &dyn Modules) -> bool {
+    let svma = address.wrapping_sub(bias);
+    let Some((end, next)) = table.next_rule(svma) else {
+        return false;
+    };
+    let is_end = next.leaves_frames(table.arch()) && next.has_left_frames(table.arch());
+    let mut code = [0; MAX_TO_END];
+    let Some(code) = code.get_mut(..(end - svma) as usize).filter(|_| is_end) else {
+        return false;
+    };
+    if modules.code(address, code) < code.len() {
+        return code.len() <= TO_END;
+    }
+    let mut decoder = Decoder::new(table.arch().bits(), code, DecoderOptions::NONE);
+    let calls = (decoder.iter()).filter(|one| one.flow_control() == FlowControl::Call);
+    calls.count() <= 1
 }

@@ -6,13 +6,20 @@ use rprof_unwind::{
     Unwinder,
 };
 
+const RCX: u8 = 2;
 const RBP: u8 = 6;
 
-/// An instruction of the function that raises, and return addresses behind a call of it and behind a
-/// call of another function.
-const RAISE: u64 = 0x1050;
+/// Instructions of the function that raises: before two calls, between them, and at its end.
+const RAISE: u64 = 0x1020;
+const INSTALLED: u64 = 0x1038;
+const LEFT: u64 = 0x1060;
+
+/// Return addresses behind a call of the function that raises, and of another function.
 const BEHIND_RAISE: u64 = 0x1210;
 const BEHIND_THROWER: u64 = 0x1310;
+
+/// Return address behind a call through a pointer.
+const BEHIND_POINTER: u64 = 0x1270;
 
 /// A handler of exceptions that no call stands before, but a jump.
 const HANDLER: u64 = 0x1250;
@@ -20,17 +27,23 @@ const HANDLER: u64 = 0x1250;
 /// Return address behind a call of a function whose last instruction is a call that does not return.
 const BEHIND_ENDLESS: u64 = 0x1330;
 
-struct Process(UnwindTable);
+struct Process {
+    table: UnwindTable,
+    has_code: bool,
+}
 
 impl Modules for Process {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         (0x1000..0x2000).contains(&avma).then_some(Module {
-            table: Some(&self.0),
+            table: Some(&self.table),
             bias: 0,
         })
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        if !self.has_code {
+            return 0;
+        }
         let call = |behind: u64, target: u64| {
             let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
             (behind - 5, [0xe8, a, b, c, d])
@@ -40,6 +53,10 @@ impl Modules for Process {
             call(BEHIND_THROWER, 0x1400),
             call(BEHIND_ENDLESS, 0x1500),
             call(0x1600, 0x1300),
+            call(INSTALLED - 2, 0x1400),
+            call(INSTALLED + 8, 0x1400),
+            // call rax
+            (BEHIND_POINTER - 5, [0x90, 0x90, 0x90, 0xff, 0xd0]),
             // jmp rax: the next function leads anywhere.
             (0x1600, [0xff, 0xe0, 0x90, 0x90, 0x90]),
         ];
@@ -56,10 +73,13 @@ impl Modules for Process {
     }
 }
 
-fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
+fn unwound(ip: u64, return_address: u64, has_code: bool) -> (Vec<u64>, UnwindOutcome) {
     let plain = [0x0c, 7, 8, 0x90, 1];
     // CFA is rbp + 16, rbp at CFA - 16, rdx at CFA - 24, rax at CFA - 32.
-    let raise = [0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4];
+    // From `LEFT` on, CFA is rcx + 8, and rbp is not saved.
+    let raise = [
+        0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4, 0x02, 0x60, 0x0c, 2, 8, 0xc6,
+    ];
     let with_frame = [0x0c, 6, 16, 0x86, 2];
     let fdes: [(u64, u64, &[u8]); 6] = [
         (0x1000, 0x100, &raise),
@@ -84,14 +104,15 @@ fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
         0,
     ];
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut registers = Registers::new(Arch::X86_64, RAISE, 0x7000);
+    let mut registers = Registers::new(Arch::X86_64, ip, 0x7000);
     registers.set(RBP, 0x7010);
+    registers.set(RCX, 0x7018);
     let mut frames = Vec::new();
     let end = Unwinder::new(Arch::X86_64).unwind(
         &registers,
         &StackDump::new(0x7000, &bytes),
-        &Process(table),
-        2,
+        &Process { table, has_code },
+        3,
         &mut frames,
     );
     (frames.iter().map(|frame| frame.address).collect(), end)
@@ -99,17 +120,56 @@ fn unwound(return_address: u64) -> (Vec<u64>, UnwindOutcome) {
 
 #[test]
 fn an_overwritten_return_address_is_no_caller() {
-    assert_eq!(unwound(BEHIND_RAISE).0, [RAISE, BEHIND_RAISE]);
+    let whole = [RAISE, BEHIND_RAISE, BEHIND_THROWER];
+    assert_eq!(unwound(RAISE, BEHIND_RAISE, true).0, whole);
     // The frame that handles the exception: its call leads to another function, or it has none.
     let reason = TruncationReason::BadCfi { address: RAISE };
     for return_address in [BEHIND_THROWER, BEHIND_ENDLESS, HANDLER] {
-        let (found, end) = unwound(return_address);
+        let (found, end) = unwound(RAISE, return_address, true);
         assert_eq!(
             (&found[..], end),
             (&[RAISE][..], UnwindOutcome::Truncated(reason)),
             "{return_address:x}"
         );
     }
+}
+
+/// At the end of a process its code is unreadable, so no call refutes the handler.
+#[test]
+fn the_last_instructions_have_no_caller() {
+    let reason = TruncationReason::BadCfi { address: LEFT };
+    for (return_address, has_code) in [(BEHIND_RAISE, true), (HANDLER, false)] {
+        let (found, end) = unwound(LEFT, return_address, has_code);
+        assert_eq!(
+            (&found[..], end),
+            (&[LEFT][..], UnwindOutcome::Truncated(reason))
+        );
+    }
+}
+
+/// The function has overwritten its saved registers, and perhaps its return address by the one with
+/// which the frame that handles the exception would have been returned to.
+#[test]
+fn an_overwritten_frame_has_a_caller_only_if_it_calls_the_function() {
+    let unknown = TruncationReason::MissingRegister {
+        address: BEHIND_RAISE,
+        register: RBP,
+    };
+    let left = TruncationReason::BadCfi { address: INSTALLED };
+    for (return_address, has_code, expected, reason) in [
+        (BEHIND_RAISE, true, &[INSTALLED, BEHIND_RAISE][..], unknown),
+        (BEHIND_RAISE, false, &[INSTALLED], left),
+        (BEHIND_POINTER, true, &[INSTALLED], left),
+    ] {
+        let (found, end) = unwound(INSTALLED, return_address, has_code);
+        assert_eq!(
+            (&found[..], end),
+            (expected, UnwindOutcome::Truncated(reason))
+        );
+    }
+    // Before that, a call through a pointer may lead anywhere.
+    let found = unwound(RAISE, BEHIND_POINTER, true).0;
+    assert_eq!(found, [RAISE, BEHIND_POINTER, BEHIND_THROWER]);
 }
 
 /// Code without call frame information, from 0x1000 on.

@@ -2,7 +2,8 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, Module, Modules, Registers, Root, StackDump, UnwindOutcome, UnwindTable, Unwinder,
+    Arch, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
+    UnwindTable, Unwinder,
 };
 
 const RBP: u8 = 6;
@@ -19,17 +20,23 @@ const TEXT: [u8; 22] = [
     0x5b, 0x48, 0x89, 0xd0, 0xc9, 0xc3,
 ];
 
-struct Process(UnwindTable);
+struct Process {
+    table: UnwindTable,
+    has_code: bool,
+}
 
 impl Modules for Process {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         (0x1000..0x2000).contains(&avma).then_some(Module {
-            table: Some(&self.0),
+            table: Some(&self.table),
             bias: 0,
         })
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        if !self.has_code {
+            return 0;
+        }
         let place = |at: u64| at.checked_sub(INTO_LISP - 3).map(|at| at as usize);
         for (at, byte) in (avma..).zip(into.iter_mut()) {
             *byte = *place(at).and_then(|at| TEXT.get(at)).unwrap_or(&0x90);
@@ -40,10 +47,10 @@ impl Modules for Process {
 
 /// Returns the frames' addresses of a stack whose first word is at 0x7000. The frame pointer points to `fp`.
 fn unwound(words: &[u64], fp: u64) -> (Vec<u64>, UnwindOutcome) {
-    unwound_at(LEAF, words, fp)
+    unwound_at(LEAF, words, fp, true)
 }
 
-fn unwound_at(ip: u64, words: &[u64], fp: u64) -> (Vec<u64>, UnwindOutcome) {
+fn unwound_at(ip: u64, words: &[u64], fp: u64, has_code: bool) -> (Vec<u64>, UnwindOutcome) {
     // CFA is rsp + 8, the return address at CFA - 8; then CFA is rbp + 16, and rbp at CFA - 16.
     let plain = [0x0c, 7, 8, 0x90, 1];
     let with_frame = [0x0c, 6, 16, 0x86, 2];
@@ -63,7 +70,7 @@ fn unwound_at(ip: u64, words: &[u64], fp: u64) -> (Vec<u64>, UnwindOutcome) {
     let end = Unwinder::new(Arch::X86_64).unwind(
         &registers,
         &StackDump::new(0x7000, &bytes),
-        &Process(table),
+        &Process { table, has_code },
         10,
         &mut frames,
     );
@@ -79,6 +86,22 @@ fn no_caller_of_lisp_is_skipped() {
     let (found, end) = unwound(&words, 0x7010);
     assert_eq!(found, [LEAF, INTO_LISP, CALLER, 0x1220]);
     assert_eq!(end, UnwindOutcome::Complete(Root::NullReturnAddress));
+}
+
+/// At the end of a process its code is unreadable.
+#[test]
+fn no_caller_of_lisp_is_skipped_without_code() {
+    let words = [
+        INTO_LISP, 1, 0x7030, CALLER, 2, 3, 0x7050, 0x1220, 4, 5, 0, 0,
+    ];
+    let (found, end) = unwound_at(LEAF, &words, 0x7010, false);
+    assert_eq!(found, [LEAF, INTO_LISP, CALLER, 0x1220]);
+    assert_eq!(end, UnwindOutcome::Complete(Root::NullReturnAddress));
+    // The instruction may be before the call or behind it.
+    let (found, end) = unwound_at(INTO_LISP, &words, 0x7030, false);
+    let reason = TruncationReason::BadCfi { address: INTO_LISP };
+    assert_eq!(found, [INTO_LISP]);
+    assert_eq!(end, UnwindOutcome::Truncated(reason));
 }
 
 #[test]
@@ -107,13 +130,13 @@ fn no_caller_is_skipped_where_lisp_has_returned() {
         let ip = INTO_LISP + at;
         let mut stack = words;
         stack[..popped].fill(u64::MAX);
-        let (found, end) = unwound_at(ip, &stack, 0x7030);
+        let (found, end) = unwound_at(ip, &stack, 0x7030, true);
         assert_eq!(found, [ip, CALLER, 0x1220], "{at}");
         assert_eq!(end, UnwindOutcome::Complete(Root::NullReturnAddress));
     }
     let ip = INTO_LISP + 18;
     let stack = [CALLER, 7, 0x7030, 0x1220, 9, 10, 0, 0];
-    let (found, end) = unwound_at(ip, &stack, 0x7010);
+    let (found, end) = unwound_at(ip, &stack, 0x7010, true);
     assert_eq!(found, [ip, CALLER, 0x1220]);
     assert_eq!(end, UnwindOutcome::Complete(Root::NullReturnAddress));
 }
