@@ -16,8 +16,9 @@ use crate::{elf, vdso};
 const MAX_IMAGES: u32 = 4;
 
 /// Calls that Go's signal handlers inject: they return to the interrupted code.
-const INJECTED: [&str; 3] = [
+const INJECTED: [&str; 4] = [
     "runtime.sigpanic",
+    "runtime.sigpanic0",
     "runtime.asyncPreempt",
     "runtime.debugCallV2",
 ];

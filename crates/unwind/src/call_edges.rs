@@ -5,7 +5,7 @@
 //! decides: a direct call names its target, and the frame below must lie in the target, or in a
 //! function that the target jumps to.
 //!
-//! Indirect calls, procedure linkage tables and code without an image pass the check.
+//! Indirect calls, unreadable procedure linkage tables and code without an image pass the check.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -116,7 +116,6 @@ impl CallEdges {
 
     /// Returns true if the code at `below` belongs to the function at `target`, or to one that it jumps to.
     fn leads_to(&self, target: u64, below: u64, modules: &dyn Modules) -> bool {
-        let image = modules.find(below);
         let mut functions = vec![target];
         let mut next = 0;
         while let Some(&function) = functions.get(next) {
@@ -127,13 +126,18 @@ impl CallEdges {
                 return true;
             };
             let svma = function.wrapping_sub(bias);
-            let is_same_image = image.is_some_and(|image| {
-                image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
-            });
+            let is_same_image = is_image_of(below, (table, bias), modules);
             let is_same = is_same_image && is_same_function(table, svma, below.wrapping_sub(bias));
             let has_bounds = is_same && table.function_start(svma).is_some();
-            if table.is_plt(svma) || has_bounds {
+            if has_bounds {
                 return true;
+            }
+            if table.is_plt(svma) {
+                match linked_function(function, below, (table, bias), modules) {
+                    Some(linked) if functions.len() < MAX_FUNCTIONS => functions.push(linked),
+                    _ => return true,
+                }
+                continue;
             }
             let exits = self.exits(function, modules, (table, bias), is_same);
             let call_end = below.wrapping_add(1);
@@ -282,6 +286,55 @@ fn begins_behind_call(
                 Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Call
             )
         })
+}
+
+/// Returns true if an address is in an image, by its table and bias.
+fn is_image_of(avma: u64, (table, bias): (&UnwindTable, u64), modules: &dyn Modules) -> bool {
+    modules.find(avma).is_some_and(|image| {
+        image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
+    })
+}
+
+/// Returns the function to which an entry of a procedure linkage table of x86-64 leads, if it is bound
+/// and lies in another image, that of `below`. Otherwise `below` may be in the table. `None` if call
+/// frame information describes `below`, since it may be the function that binds entries.
+fn linked_function(
+    entry: u64,
+    below: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &dyn Modules,
+) -> Option<u64> {
+    let slot = linkage_slot(entry, modules).filter(|_| table.arch() == Arch::X86_64)?;
+    let linked = pointer(slot, modules)?;
+    let library = modules.find(linked)?;
+    let image = (library.table?, library.bias);
+    let is_undescribed =
+        is_image_of(below, image, modules) && !image.0.covers(below.wrapping_sub(image.1));
+    (is_undescribed && !is_image_of(linked, (table, bias), modules)).then_some(linked)
+}
+
+/// Returns the address of the pointer through which code of x86-64 begins to jump, as an entry of a
+/// procedure linkage table.
+pub(crate) fn linkage_slot(entry: u64, modules: &dyn Modules) -> Option<u64> {
+    let mut code = [0; 16];
+    let len = modules.code(entry, &mut code);
+    let code = code.get(..len)?;
+    let jump = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+    let jump = jump.strip_prefix(&[0xf2]).unwrap_or(jump);
+    let [0xff, 0x25, a, b, c, d, rest @ ..] = jump else {
+        return None;
+    };
+    let behind = entry.wrapping_add((len - rest.len()) as u64);
+    Some(relative(behind, [*a, *b, *c, *d]))
+}
+
+pub(crate) fn relative(from: u64, offset: [u8; 4]) -> u64 {
+    from.wrapping_add_signed(i32::from_le_bytes(offset).into())
+}
+
+pub(crate) fn pointer(at: u64, modules: &dyn Modules) -> Option<u64> {
+    let mut bytes = [0; 8];
+    (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }
 
 /// Returns the number of bytes on the stack above the return address at a place in a function, by

@@ -297,6 +297,14 @@ impl Unwinder {
                 found_by: by,
             };
             code = code_at(frame.lookup_address(), cache);
+            if let Code::Module(Some(module)) = code
+                && kind == FrameKind::Caller
+                && go::is_injected(address, module, modules)
+            {
+                // Readers look up the instruction before a return address.
+                frame.address = address.wrapping_add(1);
+                code = code_at(address, cache);
+            }
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
                 let root = self.root_of(callee, memory, modules, blobs);
                 let not_mapped = UnwindOutcome::Truncated(TruncationReason::NotMapped { address });

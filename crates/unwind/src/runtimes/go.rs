@@ -14,7 +14,7 @@
 
 use crate::arch::x86_64::{RBP, RSP};
 use crate::call_edges::CallEdges;
-use crate::modules::call_target;
+use crate::modules::{call_target, may_be_behind_call};
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::table::{Cfa, Found, Site, Switch, UnwindTable, Value};
@@ -331,6 +331,15 @@ fn goes_on(
         _ => false,
     };
     (leads_on && !rule.rule.signal).then_some(None)
+}
+
+/// Returns true for the first instruction of a function as a return address, with no call before it. It
+/// caused a signal, and Go's handler has injected a call of `sigpanic`.
+pub(crate) fn is_injected(address: u64, module: Module<'_>, modules: &dyn Modules) -> bool {
+    let svma = address.wrapping_sub(module.bias);
+    let is_start =
+        |table: &UnwindTable| table.is_go_code(svma) && table.function_start(svma) == Some(svma);
+    module.table.is_some_and(is_start) && !may_be_behind_call(address, modules)
 }
 
 fn is_goexit(address: u64, modules: &dyn Modules) -> bool {

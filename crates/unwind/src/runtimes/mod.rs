@@ -19,6 +19,7 @@ pub(crate) mod luajit;
 pub(crate) mod sbcl;
 pub(crate) mod v8;
 
+use crate::call_edges::{linkage_slot, pointer, relative};
 use crate::{Module, Modules};
 use std::cell::Cell;
 
@@ -78,25 +79,8 @@ pub(crate) fn callee(address: u64, modules: &dyn Modules) -> Option<u64> {
         [_, 0xe8, offset @ ..] => relative(address, offset),
         _ => return None,
     };
-    let mut code = [0; 16];
-    let len = modules.code(target, &mut code);
-    let code = code.get(..len)?;
-    let jump = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
-    let jump = jump.strip_prefix(&[0xf2]).unwrap_or(jump);
-    match jump {
-        [0xff, 0x25, a, b, c, d, rest @ ..] => {
-            let behind = target.wrapping_add((len - rest.len()) as u64);
-            pointer(relative(behind, [*a, *b, *c, *d]), modules)
-        }
-        _ => Some(target),
+    match linkage_slot(target, modules) {
+        Some(slot) => pointer(slot, modules),
+        None => Some(target),
     }
-}
-
-fn relative(from: u64, offset: [u8; 4]) -> u64 {
-    from.wrapping_add_signed(i32::from_le_bytes(offset).into())
-}
-
-fn pointer(at: u64, modules: &dyn Modules) -> Option<u64> {
-    let mut bytes = [0; 8];
-    (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }

@@ -44,7 +44,9 @@ impl Unwinder {
     ) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
-        if table.switch_at(svma.wrapping_add(1)).is_some() {
+        let next = svma.wrapping_add(1);
+        let may_be_injected = || table.is_go_code(svma) && table.function_start(next) == Some(next);
+        if table.switch_at(next).is_some() || may_be_injected() {
             return None;
         }
         let mut has_frame_at_start = false;

@@ -2,8 +2,8 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, Module, Modules, Registers, StackDump, TruncationReason, UnwindOutcome, UnwindTable,
-    Unwinder,
+    Arch, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
+    UnwindTable, Unwinder,
 };
 
 const RCX: u8 = 2;
@@ -247,4 +247,151 @@ fn at_the_end_of_a_function(calls: u64) -> (Vec<u64>, UnwindOutcome) {
         &mut frames,
     );
     (frames.iter().map(|frame| frame.address).collect(), end)
+}
+
+/// A program and a library at `LIBRARY`, with 0x1000 bytes of code each.
+struct Linked {
+    program: Undescribed,
+    library: Undescribed,
+}
+
+const LIBRARY: u64 = 0x10_0000;
+
+impl Modules for Linked {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        match avma.checked_sub(LIBRARY) {
+            None => self.program.find(avma),
+            Some(svma) => self.library.find(svma).map(|module| Module {
+                bias: LIBRARY,
+                ..module
+            }),
+        }
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        match avma.checked_sub(LIBRARY) {
+            None => self.program.code(avma, into),
+            Some(svma) => self.library.code(svma, into),
+        }
+    }
+}
+
+fn undescribed(sections: &[(&str, u64, &[u8])], code: &[(u64, &[u8])]) -> Undescribed {
+    let mut text = vec![0x90; 0x1000];
+    for (at, bytes) in code {
+        let at = *at as usize - 0x1000;
+        text[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    let mut bytes = image(62, sections);
+    bytes.resize(0x1000, 0);
+    bytes.extend(&text);
+    Undescribed {
+        table: UnwindTable::parse(&bytes).unwrap(),
+        code: text,
+    }
+}
+
+/// Assembly jumps through a table, with the frame pointer of its caller. The call before that caller's
+/// return address leads through the procedure linkage table to another function.
+#[test]
+fn a_linkage_table_leads_to_one_function() {
+    const LEAF: u64 = 0x1400;
+    const MIDDLE: u64 = 0x1300;
+    const BEHIND_PLT: u64 = 0x1205;
+    const PLT: u64 = 0x1700;
+    let call = |at: u64, target: u64| {
+        let [a, b, c, d, ..] = target.wrapping_sub(at + 5).to_le_bytes();
+        [0xe8, a, b, c, d]
+    };
+    for (linked, expected) in [
+        (LEAF, &[LIBRARY + LEAF, BEHIND_PLT][..]),
+        (MIDDLE, &[LIBRARY + LEAF]),
+    ] {
+        let program = undescribed(
+            &[(".plt", PLT, &[0; 16])],
+            &[
+                (BEHIND_PLT - 5, &call(BEHIND_PLT - 5, PLT)),
+                // jmp [rip + 0x7a]
+                (PLT, &[0xff, 0x25, 0x7a, 0, 0, 0]),
+                (PLT + 0x80, &(LIBRARY + linked).to_le_bytes()),
+            ],
+        );
+        let library = undescribed(
+            &[],
+            &[
+                // push rbp; mov rbp, rsp; call; leave; ret
+                (MIDDLE, &[0x55, 0x48, 0x89, 0xe5]),
+                (MIDDLE + 4, &call(MIDDLE + 4, LEAF)),
+                (MIDDLE + 9, &[0xc9, 0xc3]),
+                // jmp rax
+                (LEAF, &[0xff, 0xe0]),
+            ],
+        );
+        let words = [0, 0, 0x7030, BEHIND_PLT, 0, 0, 0, 0, 0, 0];
+        let stack = words.map(u64::to_le_bytes).concat();
+        let mut registers = Registers::new(Arch::X86_64, LIBRARY + LEAF, 0x7000);
+        registers.set(RBP, 0x7010);
+        let mut frames = Vec::new();
+        Unwinder::new(Arch::X86_64).unwind(
+            &registers,
+            &StackDump::new(0x7000, &stack),
+            &Linked { program, library },
+            2,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+/// Returns a list of two Go functions without frames, at 0x1000 and 0x1100, as of Go 1.20.
+fn go_functions() -> Vec<u8> {
+    const HEADER: u64 = 72;
+    // The size is 0 for 0x100 bytes.
+    const LISTS: [u8; 5] = [0xff, 2, 0x80, 2, 0];
+    let mut table = Vec::new();
+    for at in 0..3_u32 {
+        table.extend([0x100 * at, 24 + 44 * at].map(u32::to_le_bytes).concat());
+    }
+    let mut description = [0; 44];
+    description[16] = 1;
+    table.extend(description.repeat(2));
+    let lists = HEADER + table.len() as u64;
+    let mut section = 0xffff_fff1_u32.to_le_bytes().to_vec();
+    section.extend([0, 0, 1, 8]);
+    section.extend(
+        [2, 1, 0x1000, 0, 0, 0, lists, HEADER]
+            .map(u64::to_le_bytes)
+            .concat(),
+    );
+    section.extend(table);
+    section.extend(LISTS);
+    section
+}
+
+/// The first instruction of a function reads through a nil pointer. Go's signal handler injects a call,
+/// so its address is the return address.
+#[test]
+fn a_function_that_panics_at_once_is_the_caller() {
+    const PANIC: u64 = 0x1020;
+    const FUNCTION: u64 = 0x1100;
+    for (to, expected) in [(FUNCTION, FUNCTION + 1), (FUNCTION + 8, FUNCTION + 8)] {
+        let bytes = image(62, &[(".gopclntab", 0x9000, &go_functions())]);
+        let table = UnwindTable::parse(&bytes).unwrap();
+        let stack = [to, 0, 0].map(u64::to_le_bytes).concat();
+        let mut frames = Vec::new();
+        let end = Unwinder::new(Arch::X86_64).unwind(
+            &Registers::new(Arch::X86_64, PANIC, 0x7000),
+            &StackDump::new(0x7000, &stack),
+            &Undescribed {
+                table,
+                code: vec![0xcc; 0x1000],
+            },
+            8,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        let root = UnwindOutcome::Complete(Root::NullReturnAddress);
+        assert_eq!((&found[..], end), (&[PANIC, expected][..], root));
+    }
 }
