@@ -16,7 +16,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::branch::Branch;
 use crate::cache::PlainRule;
-use crate::modules::{any_call_target, call_target, read_code, word_at};
+use crate::modules::{
+    any_call_target, call_target, is_image_of, linkage_slot, pointer, read_code, word_at,
+};
 use crate::simulate::{is_plt_jump, pushes_own_address};
 use crate::table::Found;
 use crate::{Arch, Module, Modules, UnwindTable, code};
@@ -198,9 +200,7 @@ impl CallEdges {
             start(entry) == start(below)
                 && depth_at(entry, below, (table, bias), modules) == Some(depth)
         };
-        let image = modules.find(target).filter(|image| image.bias == bias);
-        let is_here = image.and_then(|image| image.table);
-        if !is_here.is_some_and(|other| std::ptr::eq(other, table)) {
+        if !is_image_of(target, (table, bias), modules) {
             return false;
         }
         depths(target)
@@ -288,13 +288,6 @@ fn begins_behind_call(
         })
 }
 
-/// Returns true if an address is in an image, by its table and bias.
-fn is_image_of(avma: u64, (table, bias): (&UnwindTable, u64), modules: &dyn Modules) -> bool {
-    modules.find(avma).is_some_and(|image| {
-        image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
-    })
-}
-
 /// Returns the function to which an entry of a procedure linkage table of x86-64 leads, if it is bound
 /// and lies in another image, that of `below`. Otherwise `below` may be in the table. `None` if call
 /// frame information describes `below`, since it may be the function that binds entries.
@@ -311,30 +304,6 @@ fn linked_function(
     let is_undescribed =
         is_image_of(below, image, modules) && !image.0.covers(below.wrapping_sub(image.1));
     (is_undescribed && !is_image_of(linked, (table, bias), modules)).then_some(linked)
-}
-
-/// Returns the address of the pointer through which code of x86-64 begins to jump, as an entry of a
-/// procedure linkage table.
-pub(crate) fn linkage_slot(entry: u64, modules: &dyn Modules) -> Option<u64> {
-    let mut code = [0; 16];
-    let len = modules.code(entry, &mut code);
-    let code = code.get(..len)?;
-    let jump = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
-    let jump = jump.strip_prefix(&[0xf2]).unwrap_or(jump);
-    let [0xff, 0x25, a, b, c, d, rest @ ..] = jump else {
-        return None;
-    };
-    let behind = entry.wrapping_add((len - rest.len()) as u64);
-    Some(relative(behind, [*a, *b, *c, *d]))
-}
-
-pub(crate) fn relative(from: u64, offset: [u8; 4]) -> u64 {
-    from.wrapping_add_signed(i32::from_le_bytes(offset).into())
-}
-
-pub(crate) fn pointer(at: u64, modules: &dyn Modules) -> Option<u64> {
-    let mut bytes = [0; 8];
-    (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }
 
 /// Returns the number of bytes on the stack above the return address at a place in a function, by

@@ -146,3 +146,38 @@ pub(crate) fn word_at(avma: u64, module: Module<'_>, modules: &dyn Modules) -> O
     let len = read_code(module, modules, avma, &mut bytes);
     (len == bytes.len()).then(|| u32::from_le_bytes(bytes))
 }
+
+/// Returns the address of the pointer through which code of x86-64 begins to jump, as an entry of a
+/// procedure linkage table.
+pub(crate) fn linkage_slot(entry: u64, modules: &dyn Modules) -> Option<u64> {
+    let mut code = [0; 16];
+    let len = modules.code(entry, &mut code);
+    let code = code.get(..len)?;
+    let jump = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+    let jump = jump.strip_prefix(&[0xf2]).unwrap_or(jump);
+    let [0xff, 0x25, a, b, c, d, rest @ ..] = jump else {
+        return None;
+    };
+    let behind = entry.wrapping_add((len - rest.len()) as u64);
+    Some(relative(behind, [*a, *b, *c, *d]))
+}
+
+pub(crate) fn relative(from: u64, offset: [u8; 4]) -> u64 {
+    from.wrapping_add_signed(i32::from_le_bytes(offset).into())
+}
+
+pub(crate) fn pointer(at: u64, modules: &dyn Modules) -> Option<u64> {
+    let mut bytes = [0; 8];
+    (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
+}
+
+/// Returns true if an address is in an image, by its table and bias.
+pub(crate) fn is_image_of(
+    avma: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &dyn Modules,
+) -> bool {
+    modules.find(avma).is_some_and(|image| {
+        image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
+    })
+}

@@ -19,7 +19,7 @@ pub(crate) mod luajit;
 pub(crate) mod sbcl;
 pub(crate) mod v8;
 
-use crate::call_edges::{linkage_slot, pointer, relative};
+use crate::modules::{linkage_slot, pointer, relative};
 use crate::{Module, Modules};
 use std::cell::Cell;
 
