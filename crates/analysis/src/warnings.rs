@@ -52,7 +52,10 @@ pub(crate) fn warnings(
         warnings.push(index.unknown.to_string());
     }
     warnings.extend(samples_without_address(index));
-    warnings.extend(unknown_sections(index.data));
+    // They explain nothing in a recording without samples.
+    if index.events.iter().any(|tally| tally.samples > 0) {
+        warnings.extend(unknown_sections(index.data));
+    }
     warnings.extend(counts_only(index.data));
     if index.aux.has_gaps() {
         warnings.push(index.aux.to_string());

@@ -14,7 +14,6 @@
 //! | [`snapshot`] | [`Snapshot`]: readings of all counters at one time; differences of two |
 //! | [`count`] | [`Count`]: count of one event, with the share of time for which it was counted |
 //! | [`table`] | [`CountTable`]: counts by CPU, core, socket, node or thread |
-//! | [`per`] | [`Per`]: granularity of a table |
 //! | [`mod@metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
 //! | [`notice`] | [`SessionNotice`], [`EventState`]: limitations and their reasons |
 //! | [`error`] | [`CountError`] |
@@ -22,7 +21,7 @@
 //! | `plan` | groups of events |
 //! | `open` | counters of one place, with fallbacks |
 //! | `place_counter` | counter of one event in one place |
-//! | `places` | threads and CPUs of a target |
+//! | `places` | threads and CPUs of a target; [`Per`]: granularity of a table |
 //! | [`topology`] | [`Topology`]: cores, sockets and nodes of CPUs |
 //!
 //! # Examples
@@ -48,7 +47,6 @@ mod follow;
 pub mod metrics;
 pub mod notice;
 mod open;
-pub mod per;
 mod place_counter;
 mod places;
 mod plan;
@@ -61,7 +59,7 @@ pub use count::Count;
 pub use error::CountError;
 pub use metrics::{Metric, MetricUnit, metrics};
 pub use notice::{EventState, SessionNotice};
-pub use per::Per;
+pub use places::Per;
 pub use session::{CountingSession, SessionOptions};
 pub use snapshot::Snapshot;
 pub use table::{CountTable, Part};

@@ -1,11 +1,42 @@
-//! [`Place`]: a thread, a CPU or both, where an event has a counter.
+//! [`Place`]: a thread, a CPU or both, where an event has a counter. [`Per`]: granularity of counts.
 
 use crate::error::CountError;
-use crate::per::Per;
 use rprof_events::cpus;
 use rprof_launch::{Cgroup, Target, TargetThread};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+/// Granularity of counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Per {
+    /// One sum.
+    #[default]
+    All,
+    /// By CPU.
+    Cpu,
+    /// By core. Hardware threads share a core.
+    Core,
+    /// By socket.
+    Socket,
+    /// By memory node.
+    Node,
+    /// By thread.
+    Thread,
+    /// By process.
+    Process,
+}
+
+impl Per {
+    /// Returns true if a command's threads need separate counters.
+    pub(crate) fn is_by_thread(self) -> bool {
+        matches!(self, Per::Thread | Per::Process)
+    }
+
+    /// Returns true if threads need a separate counter on each CPU.
+    pub(crate) fn is_by_cpu(self) -> bool {
+        matches!(self, Per::Cpu | Per::Core | Per::Socket | Per::Node)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {

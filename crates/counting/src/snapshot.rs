@@ -1,6 +1,6 @@
 //! [`Snapshot`]: readings of all counters at one time.
 
-use crate::per::Per;
+use crate::places::Per;
 use crate::places::Place;
 use crate::table::{CountTable, part_of};
 use crate::topology::Topology;

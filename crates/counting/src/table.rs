@@ -1,7 +1,7 @@
 //! [`CountTable`]: counts by CPU, core, socket, node or thread.
 
 use crate::count::Count;
-use crate::per::Per;
+use crate::places::Per;
 use crate::places::Place;
 use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};

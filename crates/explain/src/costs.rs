@@ -25,13 +25,23 @@ enum Spent {
     Syscall,
 }
 
+impl Spent {
+    /// Returns true for work of user code, and for its system calls.
+    fn is_of_user(self) -> bool {
+        match self {
+            Spent::Kind(at) => KINDS[at].side == Side::User,
+            Spent::Syscall => true,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Cost {
     weight: u64,
     /// Weight by the matching function, and by the function that it is done for.
     functions: FxHashMap<FunctionId, u64>,
     payers: FxHashMap<FunctionId, u64>,
-    /// Weight by name of the system call.
+    /// Weight by name of the system call, in or below the matching function.
     syscalls: FxHashMap<String, u64>,
 }
 
@@ -62,7 +72,7 @@ impl Costs {
             if let Some(payer) = stacks.user_function(&frames[..at]) {
                 *cost.payers.entry(payer).or_default() += entry.weight;
             }
-            if let (Spent::Syscall, Some(name)) = (spent, syscall_of(stacks, &frames[at..])) {
+            if let Some(name) = syscall_of(stacks, &frames[at..]).filter(|_| spent.is_of_user()) {
                 *cost.syscalls.entry(name.to_owned()).or_default() += entry.weight;
             }
         }
@@ -138,7 +148,9 @@ fn spent(stacks: &Stacks<'_>, id: FunctionId) -> Option<Spent> {
 fn syscall_of<'p>(stacks: &Stacks<'p>, frames: &[FrameId]) -> Option<&'p str> {
     let names = frames.iter().filter_map(|frame| {
         let function = stacks.profile.function(stacks.function_of(*frame));
-        function.name.as_deref().ok()
+        let is_kernel = stacks.profile.object(function.object).kind == ObjectKind::Kernel;
+        let name = function.name.as_deref().ok();
+        name.filter(|_| is_kernel || stacks.profile.is_folded)
     });
     names.filter_map(syscall).find(|name| !name.is_empty())
 }
@@ -161,22 +173,20 @@ fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
         if noun.ends_with('s') { "are" } else { "is" },
         label(spent)
     );
-    let details: Vec<String> = match spent {
-        Spent::Kind(_) => (functions.iter().take(3))
-            .map(|(id, _)| stacks.name(**id))
-            .collect(),
-        Spent::Syscall => {
-            let mut names: Vec<(&String, &u64)> = cost.syscalls.iter().collect();
-            names.sort_by_key(|(name, weight)| (std::cmp::Reverse(**weight), name.as_str()));
-            names
-                .iter()
-                .take(3)
-                .map(|(name, _)| (*name).clone())
-                .collect()
+    let mut syscalls: Vec<(&String, &u64)> = cost.syscalls.iter().collect();
+    syscalls.sort_by_key(|(name, weight)| (std::cmp::Reverse(**weight), name.as_str()));
+    let syscalls: Vec<&str> = (syscalls.iter().take(3))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let details = match spent {
+        Spent::Kind(_) => {
+            let names = functions.iter().take(3).map(|(id, _)| stacks.name(**id));
+            names.collect::<Vec<String>>().join(", ")
         }
+        Spent::Syscall => syscalls.join(", "),
     };
     if !details.is_empty() {
-        text += &format!(" ({})", details.join(", "));
+        text += &format!(" ({details})");
     }
     let order = |(id, weight): &(&FunctionId, &u64)| (std::cmp::Reverse(**weight), id.0);
     if let Some((payer, weight)) = cost.payers.iter().min_by_key(order) {
@@ -184,6 +194,11 @@ fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
         if part >= MOST {
             text += &format!(", {} for {}", part_text(part), stacks.name(*payer));
         }
+    }
+    let in_kernel = percent(cost.syscalls.values().sum(), cost.weight);
+    if spent != Spent::Syscall && in_kernel >= MOST {
+        let part = part_text(in_kernel);
+        text += &format!(", {part} in system calls ({})", syscalls.join(", "));
     }
     text += ".";
     if let Spent::Kind(at) = spent
@@ -203,5 +218,33 @@ fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
         },
         // Before the functions with as much time.
         importance: share + 100.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rprof_profile::{Filter, folded};
+
+    #[test]
+    fn system_calls_of_a_kind_of_work_have_their_part() {
+        let kernel = "entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_write";
+        let text = format!(
+            "main;rows;std::ostream::flush;write;{kernel} 80\nmain;rows;std::ostream::flush 20"
+        );
+        let profile = folded::read(text.as_bytes(), "x".as_ref(), &Filter::default());
+        let text = crate::explain(&profile.expect("folded stacks"), "x").within(400);
+        let wanted = "100% of the samples are formatting and writing text (std::ostream::flush), \
+                      all of it for rows, 80% of it in system calls (write).";
+        assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
+    fn unproven_callers_are_no_function() {
+        let text = "main;[Python callers unproven] 60\nmain;work 40";
+        let profile = folded::read(text.as_bytes(), "x".as_ref(), &Filter::default());
+        let text = crate::explain(&profile.expect("folded stacks"), "x").within(400);
+        let wanted = "is in functions that could not be read: [Python callers unproven]";
+        let plural = wanted.replace("is in", "are in");
+        assert!(text.contains(wanted) || text.contains(&plural), "{text}");
     }
 }

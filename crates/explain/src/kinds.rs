@@ -55,7 +55,7 @@ const fn kind(label: &'static str, functions: &'static str, remedy: &'static str
 /// All kinds. The first one with a function counts.
 pub(crate) const KINDS: &[Kind] = &[
     Kind {
-        label: "page faults: memory touched for the first time, or after it was given back",
+        label: "page faults: memory touched for the first time, after it was given back, or after a fork",
         side: Side::Kernel,
         functions: "asm_exc_page_fault exc_page_fault page_fault do_page_fault el0_da",
         objects: "",

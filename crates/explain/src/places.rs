@@ -141,12 +141,11 @@ fn of_totals(stacks: &Stacks<'_>, functions: &FxHashMap<FunctionId, Function>) -
 
 fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sentence {
     let share = stacks.share(function.own);
-    let mut text = format!(
-        "{} of {} is in {} itself",
-        share_text(share),
-        stacks.noun(),
-        stacks.name(id)
-    );
+    let place = match stacks.is_gap(id) {
+        true => format!("functions that could not be read: {}", stacks.name(id)),
+        false => format!("{} itself", stacks.name(id)),
+    };
+    let mut text = format!("{} of {} is in {place}", share_text(share), stacks.noun());
     let heaviest = |part: &u64| percent(*part, function.own);
     if let Some((line, weight)) = most(&function.lines, |line| (line.file.0, line.line))
         && heaviest(&weight) >= MOST

@@ -18,6 +18,19 @@ const MIN_SAMPLES: u64 = 30;
 /// Characters of a name in a sentence.
 const MAX_NAME: usize = 80;
 
+/// Files of interpreters and virtual machines, wherever they are installed.
+const INTERPRETERS: [&str; 9] = [
+    "libpython*",
+    "python",
+    "python3*",
+    "libjvm.so",
+    "node",
+    "libnode.so*",
+    "libruby*",
+    "libperl.so*",
+    "libphp*",
+];
+
 /// An event of a profile.
 pub(crate) struct Stacks<'p> {
     pub(crate) profile: &'p Profile,
@@ -99,13 +112,16 @@ impl<'p> Stacks<'p> {
     pub(crate) fn user_function(&self, frames: &[FrameId]) -> Option<FunctionId> {
         let mut functions = frames.iter().rev().map(|frame| self.function_of(*frame));
         let found = functions.find(|id| !self.is_library(*id))?;
-        let is_gap =
-            (self.profile.function(found).name.as_deref()).is_ok_and(|name| name.starts_with('['));
-        (!is_gap).then_some(found)
+        (!self.is_gap(found)).then_some(found)
+    }
+
+    /// Returns true for frames that stand for unknown functions: `[Python callers unproven]`.
+    pub(crate) fn is_gap(&self, id: FunctionId) -> bool {
+        (self.profile.function(id).name.as_deref()).is_ok_and(|name| name.starts_with('['))
     }
 
     /// Returns true for code that people call and do not write: the kernel, shared libraries of the
-    /// system, standard libraries.
+    /// system, standard libraries, interpreters.
     pub(crate) fn is_library(&self, id: FunctionId) -> bool {
         let function = self.profile.function(id);
         let object = self.profile.object(function.object);
@@ -113,6 +129,8 @@ impl<'p> Stacks<'p> {
             let base = object.base_name();
             let is_system = object.name.starts_with("/usr/lib") || object.name.starts_with("/lib");
             is_system && (base.contains(".so") || base.starts_with("ld-"))
+                || object.name.starts_with("[vdso")
+                || INTERPRETERS.iter().any(|name| matches_name(name, base))
         };
         let is_standard = || match &function.name {
             Ok(name) if self.go.contains(&function.object) => is_standard_go(name),

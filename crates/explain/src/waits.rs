@@ -12,7 +12,7 @@ use crate::stacks::{Stacks, part_text, share_text, time_text};
 /// Share of a reason that is worth a sentence, in percent.
 const WORTH: f64 = 5.0;
 
-const REASONS: [(&str, &str); 10] = [
+const REASONS: [(&str, &str); 16] = [
     (
         "[futex]",
         "for other threads (a lock, a condition or the end of a thread)",
@@ -26,6 +26,12 @@ const REASONS: [(&str, &str); 10] = [
     ("[child]", "for a child process"),
     ("[waiting for a CPU]", "for a CPU"),
     ("[page fault]", "for a page"),
+    ("[terminal]", "for a terminal"),
+    ("[message]", "for a message of another process"),
+    ("[signal]", "for a signal"),
+    ("[stopped]", "because a signal or a debugger had stopped it"),
+    ("[off CPU]", "for an unknown reason"),
+    ("[stack not taken]", "for an unknown reason: no stack was taken"),
 ];
 
 #[derive(Default)]

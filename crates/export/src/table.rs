@@ -41,14 +41,14 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             writeln!(out)?;
         }
         if !options.bare {
-            writeln!(
-                out,
-                "# event {}: {} {}, {}",
+            let heading = format!(
+                "event {}: {} {}, {}",
                 names.event(index),
                 event.samples,
                 inflected(event.samples, "sample"),
                 names.weight(index)
-            )?;
+            );
+            above += put_comment(&heading, width, out)?;
             let here: Vec<&Finding> = (findings.iter())
                 .filter(|finding| match (finding, waits) {
                     (Finding::Idle { .. }, Some(waits)) => index == waits,
@@ -59,8 +59,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 above += put_comment(&line, width, out)?;
             }
             writeln!(out, "#")?;
-            // Event, headings, hidden rows.
-            above += 4;
+            // Headings, hidden rows.
+            above += 3;
         }
         any = true;
         write_event(profile, index, options, above, out)?;

@@ -1,5 +1,7 @@
 //! Format detection, by properties that do not depend on the writer's field order.
 
+mod refused;
+
 use rprof_profile::folded::is_stack;
 
 use crate::perf_script::{Evidence, evidence, is_padded_thread};
@@ -23,189 +25,14 @@ const ENOUGH: usize = 8 << 10;
 /// Maximum number of bytes to inspect. Text may begin with long comments.
 pub(crate) const MAX_START: usize = 1 << 20;
 
-/// Unsupported formats, by their first bytes. Blanks before texts do not matter.
-const REFUSED: &[(&[u8], &str)] = &[
-    (
-        b"\xfd7zXZ\0",
-        "is compressed with xz; unpack it first (xz -d)",
-    ),
-    (
-        b"BZh",
-        "is compressed with bzip2; unpack it first (bzip2 -d)",
-    ),
-    (
-        b"\x04\x22\x4d\x18",
-        "is compressed with lz4; unpack it first (lz4 -d)",
-    ),
-    (b"PK\x03\x04", "is a ZIP archive; unpack it first"),
-    (
-        b"heap profile:",
-        "is a heap profile of gperftools; convert it first with `go tool pprof -proto`",
-    ),
-    (
-        b"--- heapz 1 ---",
-        "is a heap profile of gperftools; convert it first with `go tool pprof -proto`",
-    ),
-    (b"goroutine profile:", READABLE),
-    (
-        b"FLR\0",
-        "is a Java Flight Recorder recording, an unsupported format; `rprof record -- java` \
-         profiles Java with names",
-    ),
-    // Innermost of too many layers.
-    (
-        b"\x1f\x8b",
-        "is compressed more than three times; unpack it first (gzip -d)",
-    ),
-    (
-        b"# callgrind format",
-        "is a profile of callgrind, an unsupported format; callgrind_annotate reads it",
-    ),
-    (
-        b"version: 1\ncreator:",
-        "is a profile of callgrind or Xdebug, an unsupported format; KCachegrind reads it",
-    ),
-    (b"desc: I1 cache:", VALGRIND),
-    (b"desc: (none)\ncmd:", VALGRIND),
-    (b"desc: --", VALGRIND),
-    (b"Attaching ", BPFTRACE),
-    (b"@[", BPFTRACE),
-    (
-        b"Nettrace",
-        "is a trace of .NET; convert it first (dotnet-trace convert --format Speedscope)",
-    ),
-    (
-        b"memray\0",
-        "is a recording of memray, an unsupported format; memray flamegraph shows it. `rprof \
-         record --memory` records memory by stack",
-    ),
-    (
-        b"JAVA PROFILE ",
-        "is a heap dump of Java, which has objects but no stacks; `rprof record --memory` records \
-         memory by stack",
-    ),
-    (
-        b"gmon\x01",
-        "is a profile of gprof, which has no stacks; `rprof record` the program",
-    ),
-    (b"threadcreate profile:", READABLE),
-    (b"--- mutex:", READABLE),
-    (b"--- contention:", READABLE),
-    (
-        b"PeriodType: ",
-        "is text of pprof; write pprof's format instead (go tool pprof -proto)",
-    ),
-    (
-        b"--- Execution profile ---",
-        "is text of async-profiler; write folded stacks instead (-o collapsed)",
-    ),
-    (
-        b"# tracer: ",
-        "is text of ftrace, which has no samples; `rprof record -e EVENT` records tracepoints",
-    ),
-    (
-        b"\x7fELF",
-        "is a program or library, not a recording; `rprof record -- COMMAND` records a program",
-    ),
-    (
-        b"Sampling at ",
-        "is output of bcc's profile; run it with -f to get folded stacks",
-    ),
-    (
-        b"Analysis of sampling ",
-        "is output of macOS's sample; fold it first with stackcollapse-sample.awk of FlameGraph",
-    ),
-    (
-        b"Flat profile:",
-        "is a report of gprof, which has no stacks; `rprof record` the program",
-    ),
-    (b"\xff\xfe", UTF_16),
-    (b"\xfe\xff", UTF_16),
-    (
-        b"# To display the perf.data header info",
-        "is a report of perf, which has no samples; give rprof the perf.data file, or output of \
-         perf script",
-    ),
-];
-
-/// Unsupported documents in JSON, by a key near their start.
-const REFUSED_JSON: [(&[u8], &str); 10] = [
-    (
-        b"\"linux-perf-json-version\":",
-        "is a conversion of perf to JSON, which lacks weights; give rprof the perf.data file",
-    ),
-    (b"\"traceEvents\":", CHROME_TRACE),
-    (
-        b"{\"type\":\"attached_probes\",",
-        "is JSON of bpftrace; fold its text (without -f json) with stackcollapse-bpftrace.pl of \
-         FlameGraph",
-    ),
-    (
-        b"\"dhatFileVersion\":",
-        "is a profile of DHAT, an unsupported format; dh_view.html of valgrind shows it. `rprof \
-         record --alloc` samples allocations",
-    ),
-    (
-        b"\"snapshot\":{\"meta\":",
-        "is a heap snapshot of V8, which has objects but no stacks; Chrome's developer tools show \
-         it. `rprof record --memory` records memory by stack",
-    ),
-    (
-        b"\"head\":{\"callFrame\":",
-        "is a heap profile of V8, an unsupported format; Chrome's developer tools show it. `rprof \
-         record --memory` records memory by stack",
-    ),
-    (
-        b"\"root_frame\":",
-        "is a session of pyinstrument; write speedscope's format instead (pyinstrument -r \
-         speedscope)",
-    ),
-    (
-        b"\"resourceProfiles\":",
-        "is a profile of OpenTelemetry in JSON, an unsupported format; export pprof's format \
-         instead",
-    ),
-    (
-        b"\"counter-value\":",
-        "has counts of perf stat, which have no stacks; `rprof record` the program",
-    ),
-    (
-        b"\"raw_timestamp_deltas\":",
-        "is a profile of stackprof; fold it first (stackprof --stackcollapse)",
-    ),
-];
-
-/// Number of bytes in which a key of [`REFUSED_JSON`] must begin.
-const JSON_START: usize = 4 << 10;
-
-/// Reason and remedy for a Chrome trace.
-pub(crate) const CHROME_TRACE: &str =
-    "is a Chrome trace, an unsupported format; open it in speedscope and export it there";
-
-const UTF_16: &str = "is text in UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)";
-
-const BPFTRACE: &str =
-    "is output of bpftrace; fold it first with stackcollapse-bpftrace.pl of FlameGraph";
-
-const VALGRIND: &str =
-    "is output of valgrind's cachegrind or massif; cg_annotate or ms_print reads it";
-
-const GO_TRACE: &str =
-    "is an execution trace of Go; extract a profile first (go tool trace -pprof=sched)";
-
-const HEAPTRACK: &str = "is a recording of heaptrack; fold it first (heaptrack_print \
-                         --print-flamegraph OUT), or use `rprof record --alloc`";
-
-const TAR: &str = "is a tar archive; unpack it first (tar xf)";
-
-const READABLE: &str =
-    "is a readable profile of Go; fetch it without `debug=1` to get pprof's format";
-
 const RAW_DUMP: &str =
     "is a dump of perf's records (-D), which has no names; print samples with perf script alone";
 
 const FRAMES_ONLY: &str = "has stacks of perf script without a first line for each sample; print \
                            them with perf script -F comm,tid,time,event,ip,sym,dso";
+
+/// Number of bytes in which the keys of JSON documents are searched.
+const JSON_START: usize = 4 << 10;
 
 /// Magic numbers of perf recordings: versions 2 and 1, in both byte orders.
 const RECORDINGS: [&[u8]; 4] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP"];
@@ -218,17 +45,8 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
         return None;
     }
     let text = without_mark(start).trim_ascii_start();
-    let mut refused = REFUSED.iter();
-    if let Some((_, why)) =
-        refused.find(|(magic, _)| start.starts_with(magic) || text.starts_with(magic))
-    {
+    if let Some(why) = refused::refused(start, text) {
         return Some(Detected::Refused(why));
-    }
-    if is_go_trace(start) {
-        return Some(Detected::Refused(GO_TRACE));
-    }
-    if is_heaptrack(start) {
-        return Some(Detected::Refused(HEAPTRACK));
     }
     // A recording, even if it is damaged.
     if RECORDINGS.iter().any(|magic| start.starts_with(magic)) {
@@ -240,14 +58,12 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
                 return None;
             }
             let head = without_blanks(&text[..text.len().min(JSON_START)]);
-            let has = |key: &[u8]| memchr::memmem::find(&head, key).is_some();
-            let refused = REFUSED_JSON.iter().find(|(key, _)| has(key));
-            return Some(match refused {
-                Some((_, why)) => Detected::Refused(why),
+            return Some(match refused::refused_json(&head) {
+                Some(why) => Detected::Refused(why),
                 None => Detected::Profile(Format::Json),
             });
         }
-        Some(b'[') if is_trace(text) => return Some(Detected::Refused(CHROME_TRACE)),
+        Some(b'[') if is_trace(text) => return Some(Detected::Profile(Format::Json)),
         _ => {}
     }
     if gperftools::is_cpu_profile(start) {
@@ -256,31 +72,13 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
     if start.len() < ENOUGH && !is_all {
         return None;
     }
-    // The magic number of tar(5) stands in the header of the first file.
-    if start.get(257..262) == Some(b"ustar") {
-        return Some(Detected::Refused(TAR));
+    if let Some(why) = refused::refused_archive(start) {
+        return Some(Detected::Refused(why));
     }
     if pprof::is_pprof(start, at_end) {
         return Some(Detected::Profile(Format::Pprof));
     }
     of_text(start, at_end, is_all)
-}
-
-/// Returns true for the header of Go's execution traces: `go 1.22 trace`, padded with zeros to 16
-/// bytes.
-fn is_go_trace(start: &[u8]) -> bool {
-    let header = start.first_chunk::<16>();
-    header.is_some_and(|header| {
-        header.starts_with(b"go 1.") && memchr::memmem::find(header, b" trace\0").is_some()
-    })
-}
-
-/// Returns true for the first two lines of heaptrack's files: versions, and the command.
-fn is_heaptrack(start: &[u8]) -> bool {
-    let mut lines = start.split(|byte| *byte == b'\n');
-    let (version, command) = (lines.next(), lines.next());
-    let is_version = |line: &[u8]| line.starts_with(b"v 1") && line.len() < 16;
-    version.is_some_and(is_version) && command.is_some_and(|line| line.starts_with(b"X "))
 }
 
 /// Strips UTF-8's byte order mark.
@@ -359,8 +157,11 @@ fn of_text(start: &[u8], at_end: bool, is_all: bool) -> Option<Detected> {
     let are_stacks = 2 * joined >= stacks || others == 0 && 2 * (joined + words) >= stacks;
     Some(match stacks > 0 && stacks >= others && are_stacks {
         true => Detected::Profile(Format::Folded),
-        false if is_utf_16(start) => Detected::Refused(UTF_16),
-        false => Detected::Other,
+        false if is_utf_16(start) => Detected::Refused(refused::UTF_16),
+        false => match refused::refused_stacks(texts()) {
+            Some(why) => Detected::Refused(why),
+            None => Detected::Other,
+        },
     })
 }
 
@@ -399,7 +200,7 @@ mod tests {
         let mut tar = [0; 1024];
         tar[..9].copy_from_slice(b"perf.data");
         tar[257..263].copy_from_slice(b"ustar\0");
-        assert_eq!(of(&tar), Detected::Refused(TAR));
+        assert!(matches!(of(&tar), Detected::Refused(why) if why.contains("tar xf")));
     }
 
     #[test]
@@ -411,6 +212,11 @@ mod tests {
             (b"Collapsed by a tool\na;b 0.5\na;c 1\n", Format::Folded),
             (b"main 3", Format::Folded),
             (b"main 3 5\nwork 0.5\nmain;deep 1\nWeb Content 4\n", Format::Folded),
+            // Names with words of other formats.
+            (b"@loop;[unknown] 3\n", Format::Folded),
+            (b"<a::B as c::D>;<svg::E>;f 3\n", Format::Folded),
+            (b"Attaching;probe 3\nTracing;Hit Ctrl-C 2\n", Format::Folded),
+            (b"MOJ;rbspy;PAR1 2\n", Format::Folded),
             (b"main;nul\0byte 1\nmain;work 2\n", Format::Folded),
             (b"w 17 1.5: cycles: \n\t 10 f (/w)\n", Format::PerfScript),
             // Lines that end in numbers.
@@ -418,6 +224,9 @@ mod tests {
             (b"w 1 5.0: raw_syscalls:sys_exit: NR 0 = 65536\nw 1 5.1: raw_syscalls:sys_exit: NR 0 = 1\n", Format::PerfScript),
             (b"{\"a\":1}", Format::Json),
             (b"  \n{\"a\":1}", Format::Json),
+            (b"[{\"ph\":\"B\"}]", Format::Json),
+            (b"{ \"traceEvents\": [{\"name\":\"ProfileChunk\"}]}", Format::Json),
+            (b"{\"head\":{\"callFrame\":{}}}", Format::Json),
             // Names of functions.
             (b"{\"stringArray\":[\"traceEvents\",\"\\\"ph\\\":\"]}", Format::Json),
         ] {
@@ -438,10 +247,8 @@ mod tests {
             assert_eq!(of(other), Detected::Other, "{other:?}");
         }
         for (text, wanted) in [
-            (&b"[{\"ph\":\"B\"}]"[..], "Chrome trace"),
-            (b"{ \"traceEvents\": [{\"name\":\"ProfileChunk\"}]}", "Chrome trace"),
             (
-                b"{\n\t\"linux-perf-json-version\": 1,\n\t\"samples\": [{\"pid\": 1}]}",
+                &b"{\n\t\"linux-perf-json-version\": 1,\n\t\"samples\": [{\"pid\": 1}]}"[..],
                 "perf.data file",
             ),
             (b"{\"snapshot\":{\"meta\":{}}}", "--memory"),

@@ -212,6 +212,20 @@ EXPORT int posix_memalign(void **result, size_t alignment, size_t bytes) {
     return error;
 }
 
+/* Obsolete, so a program may lack a library that has it. */
+#define PAGES(symbol)                                                                              \
+    EXPORT void *symbol(size_t bytes) {                                                            \
+        static void *(*next_pages)(size_t);                                                        \
+        if (UNLIKELY(!next_pages))                                                                 \
+            next_pages = next(#symbol, 0);                                                         \
+        int64_t before = bytes_left;                                                               \
+        void *address = next_pages ? next_pages(bytes) : 0;                                        \
+        count_once(before, address, bytes);                                                        \
+        return address;                                                                            \
+    }
+PAGES(valloc)
+PAGES(pvalloc)
+
 /* C23 */
 EXPORT void free_sized(void *address, size_t bytes) {
     (void)bytes;
@@ -294,6 +308,8 @@ OPERATORS_NEW(DEFINE_NEW)
     OP(_ZdaPvRKSt9nothrow_t, (void *address, Nothrow n), (address, n))                             \
     OP(_ZdlPvSt11align_val_t, (void *address, size_t a), (address, a))                             \
     OP(_ZdaPvSt11align_val_t, (void *address, size_t a), (address, a))                             \
+    OP(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *address, size_t a, Nothrow n), (address, a, n)) \
+    OP(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *address, size_t a, Nothrow n), (address, a, n)) \
     OP(_ZdlPvmSt11align_val_t, (void *address, size_t s, size_t a), (address, s, a))               \
     OP(_ZdaPvmSt11align_val_t, (void *address, size_t s, size_t a), (address, s, a))
 

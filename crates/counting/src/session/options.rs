@@ -1,6 +1,6 @@
 //! [`SessionOptions`]: events and target.
 
-use crate::per::Per;
+use crate::places::Per;
 use rprof_events::Event;
 use rprof_launch::Target;
 

@@ -1,5 +1,7 @@
-//! V8's CPU profiles (`Profiler.Profile` of the Chrome DevTools protocol): a tree of calls, and one
-//! time line of its nodes in microseconds, as `node --cpu-prof` and Chrome write it.
+//! V8's profiles. CPU profiles (`Profiler.Profile` of the Chrome DevTools protocol) have a tree of
+//! calls, and one time line of its nodes in microseconds, as `node --cpu-prof` and Chrome write it.
+//! Heap profiles (`HeapProfiler.SamplingHeapProfile`, `node --heap-prof`) have a tree of calls with
+//! the bytes that are still in use.
 //!
 //! A sample lasts until the next one, the last one until the end of the profile. Profiles without a
 //! time line have counts of samples.
@@ -8,7 +10,7 @@ use rprof_profile::unit::counted;
 use rprof_profile::{Frame, FrameId, StackId, ThreadId, WeightUnit};
 use rustc_hash::FxHashMap;
 
-use super::document::{CallFrame, CallNode, Document};
+use super::document::{CallFrame, CallNode, Document, HeapNode, NodeSample};
 use super::nanoseconds;
 use super::speedscope::FRAME_WORK;
 use crate::collector::{Collector, Row, UNKNOWN};
@@ -22,6 +24,9 @@ const IDLE: &str = "(idle)";
 
 /// Object of functions of generated code.
 const GENERATED: &str = "[jit]";
+
+/// Event of heap profiles, with the name that writers of pprof use.
+const IN_USE: &str = "inuse_space";
 
 pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), String> {
     let origin = document.rprof.as_deref();
@@ -39,7 +44,7 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
         (_, true) => "cpu-clock",
         (_, false) => "samples",
     };
-    let mut tree = Tree::new(document, origin.is_some(), out)?;
+    let mut tree = Tree::new(&document.nodes.0, origin.is_some(), out)?;
     tree.has_threads = origin.is_some_and(|origin| origin.threads.get() > 1);
     let event = out.event(name, unit);
     if !has_line {
@@ -51,44 +56,126 @@ pub(super) fn read(document: &Document, out: &mut Collector<'_>) -> Result<(), S
         }
         return Ok(());
     }
-    let (nodes, deltas) = (&document.samples.0, &document.time_deltas.0);
-    if deltas.len() != nodes.len() {
-        return Err(format!(
-            "it has {} and {}",
-            counted(nodes.len() as u64, "sample"),
-            counted(deltas.len() as u64, "time difference")
-        ));
-    }
     let start = document.start_time.unwrap_or(0.0);
-    let mut now = start + deltas.first().copied().unwrap_or(0.0);
-    for (nth, node) in nodes.iter().enumerate() {
-        let until = match deltas.get(nth + 1) {
-            Some(delta) => now + delta,
-            None => document.end_time.unwrap_or(now),
-        };
-        let at = tree.by_id.get(&node.get()).copied();
-        let at = at.ok_or_else(|| {
-            format!(
-                "sample {nth} is of node {}, which does not exist",
-                node.get()
-            )
-        })?;
-        // Clocks of different CPUs let time go back.
-        let lasts = (until - now).max(0.0);
-        let (weight, time) = match is_time {
-            true => (
-                nanoseconds(lasts, MICROSECOND),
-                Some(nanoseconds(now - start, MICROSECOND)),
-            ),
-            false => (nanoseconds(lasts, 1.0), None),
-        };
-        tree.sample(at, event, 1, weight, time, out)?;
-        now = until;
+    let line = Line {
+        nodes: &document.samples.0,
+        deltas: &document.time_deltas.0,
+        start,
+        end: document.end_time,
+        origin: start,
+    };
+    line.read(&mut tree, event, is_time, out)
+}
+
+/// Time line of one tree: the node of each sample. Times are in microseconds.
+pub(super) struct Line<'d> {
+    pub(super) nodes: &'d [NodeSample],
+    /// Time of each sample since the previous one, or since the start.
+    pub(super) deltas: &'d [f64],
+    pub(super) start: f64,
+    pub(super) end: Option<f64>,
+    /// Start of the whole input.
+    pub(super) origin: f64,
+}
+
+impl Line<'_> {
+    /// Adds the samples. Without `is_time`, the differences are weights of another unit.
+    pub(super) fn read(
+        &self,
+        tree: &mut Tree<'_>,
+        event: usize,
+        is_time: bool,
+        out: &mut Collector<'_>,
+    ) -> Result<(), String> {
+        let (nodes, deltas) = (self.nodes, self.deltas);
+        if deltas.len() != nodes.len() {
+            return Err(format!(
+                "it has {} and {}",
+                counted(nodes.len() as u64, "sample"),
+                counted(deltas.len() as u64, "time difference")
+            ));
+        }
+        let mut now = self.start + deltas.first().copied().unwrap_or(0.0);
+        for (nth, NodeSample(node)) in nodes.iter().enumerate() {
+            let until = match deltas.get(nth + 1) {
+                Some(delta) => now + delta,
+                None => self.end.unwrap_or(now),
+            };
+            let at = tree.by_id.get(&node.get()).copied();
+            let at = at.ok_or_else(|| {
+                format!(
+                    "sample {nth} is of node {}, which does not exist",
+                    node.get()
+                )
+            })?;
+            // Clocks of different CPUs let time go back.
+            let lasts = (until - now).max(0.0);
+            let (weight, time) = match is_time {
+                true => (
+                    nanoseconds(lasts, MICROSECOND),
+                    Some(nanoseconds(now - self.origin, MICROSECOND)),
+                ),
+                false => (nanoseconds(lasts, 1.0), None),
+            };
+            tree.sample(at, event, 1, weight, time, out)?;
+            now = until;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the tree of a heap profile. Objects that V8 does not list count as one sample a call.
+pub(super) fn read_heap(
+    head: &HeapNode,
+    objects: &[NodeSample],
+    out: &mut Collector<'_>,
+) -> Result<(), String> {
+    out.without_times();
+    let mut counts: FxHashMap<i64, u64> = FxHashMap::default();
+    out.hold(objects.len().saturating_mul(NODE_BYTES))?;
+    for NodeSample(node) in objects {
+        *counts.entry(node.get()).or_default() += 1;
+    }
+    let event = out.event(IN_USE, WeightUnit::Bytes);
+    let thread = out.thread(None, None, "", None)?;
+    // Calls that are still to be read, with their number of callers.
+    let (mut waiting, mut path) = (vec![(head, 0)], Vec::new());
+    while let Some((node, callers)) = waiting.pop() {
+        path.truncate(callers);
+        if node.call.name != NO_FRAME {
+            path.push(frame(&node.call, false, out)?);
+        }
+        out.work(FRAME_WORK * path.len())?;
+        // The cast saturates, and turns NaN into 0.
+        let bytes = node.bytes.unwrap_or(0.0) as u64;
+        if bytes > 0 {
+            let stack = out.stack(&path)?;
+            let samples = counts.get(&node.id.get()).copied().unwrap_or(1);
+            out.add(&Row {
+                event,
+                thread,
+                stack,
+                samples,
+                weight: bytes,
+                ..Row::default()
+            })?;
+        }
+        waiting.extend(node.children.0.iter().map(|child| (child, path.len())));
     }
     Ok(())
 }
 
-struct Tree<'d> {
+/// Thread of a tree.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TreeThread<'d> {
+    pub(super) pid: Option<i32>,
+    pub(super) tid: Option<i32>,
+    pub(super) name: &'d str,
+    /// Name of the process.
+    pub(super) process: Option<&'d str>,
+}
+
+pub(super) struct Tree<'d> {
     nodes: &'d [CallNode],
     by_id: FxHashMap<i64, usize>,
     parents: Vec<Option<usize>>,
@@ -97,18 +184,18 @@ struct Tree<'d> {
     stacks: Vec<Option<(Option<ThreadId>, Option<StackId>)>>,
     is_ours: bool,
     has_threads: bool,
+    pub(super) thread: TreeThread<'d>,
 }
 
 /// Memory for a node in bytes.
 const NODE_BYTES: usize = 120;
 
 impl<'d> Tree<'d> {
-    fn new(
-        document: &'d Document,
+    pub(super) fn new(
+        nodes: &'d [CallNode],
         is_ours: bool,
         out: &mut Collector<'_>,
     ) -> Result<Tree<'d>, String> {
-        let nodes = &document.nodes.0[..];
         out.hold(nodes.len().saturating_mul(NODE_BYTES))?;
         let ids = nodes.iter().enumerate();
         let by_id: FxHashMap<i64, usize> = ids.map(|(at, node)| (node.id.get(), at)).collect();
@@ -139,6 +226,7 @@ impl<'d> Tree<'d> {
             stacks: vec![None; nodes.len()],
             is_ours,
             has_threads: false,
+            thread: TreeThread::default(),
         })
     }
 
@@ -198,17 +286,20 @@ impl<'d> Tree<'d> {
         let thread = match path {
             [thread, calls @ ..] if self.has_threads => {
                 path = calls;
-                &*self.nodes[*thread].call.name
+                TreeThread {
+                    name: &self.nodes[*thread].call.name,
+                    ..TreeThread::default()
+                }
             }
-            _ => "",
+            _ => self.thread,
         };
-        let thread = out.thread(None, None, thread, None)?;
+        let thread = out.thread(thread.pid, thread.tid, thread.name, thread.process)?;
         let mut frames = Vec::with_capacity(path.len());
         for node in path {
             let frame = match self.frames[*node] {
                 Some(known) => known,
                 None => {
-                    let made = self.frame(&self.nodes[*node].call, out)?;
+                    let made = frame(&self.nodes[*node].call, self.is_ours, out)?;
                     self.frames[*node] = Some(made);
                     made
                 }
@@ -217,42 +308,43 @@ impl<'d> Tree<'d> {
         }
         Ok((thread, out.stack(&frames)?))
     }
+}
 
-    fn frame(&self, call: &CallFrame, out: &mut Collector<'_>) -> Result<FrameId, String> {
-        let number = |number: i64| u32::try_from(number.saturating_add(1)).unwrap_or(0);
-        let (line, column) = (number(call.line.get()), number(call.column.get()));
-        let function = match (self.is_ours, &*call.url) {
-            (true, url) => {
-                let object = out.object(if url.is_empty() { UNKNOWN } else { url }, None)?;
-                out.function(&call.name, object)?
-            }
-            // V8's own parts: `(garbage collector)`, `(program)`.
-            (false, "") => {
-                let object = out.object(UNKNOWN, None)?;
-                out.function(&call.name, object)?
-            }
-            // As V8 writes it into perf maps, so that views know its language.
-            (false, url) => {
-                let object = out.object(GENERATED, None)?;
-                out.function(&format!("JS:{} {url}:{line}:{column}", call.name), object)?
-            }
-        };
-        out.frame(Frame {
-            start_line: line,
-            ..Frame::of(function)
-        })
-    }
+/// Returns the frame of a call. `is_ours`: rprof wrote it.
+fn frame(call: &CallFrame, is_ours: bool, out: &mut Collector<'_>) -> Result<FrameId, String> {
+    let number = |number: i64| u32::try_from(number.saturating_add(1)).unwrap_or(0);
+    let (line, column) = (number(call.line.get()), number(call.column.get()));
+    let function = match (is_ours, &*call.url) {
+        (true, url) => {
+            let object = out.object(if url.is_empty() { UNKNOWN } else { url }, None)?;
+            out.function(&call.name, object)?
+        }
+        // V8's own parts: `(garbage collector)`, `(program)`.
+        (false, "") => {
+            let object = out.object(UNKNOWN, None)?;
+            out.function(&call.name, object)?
+        }
+        // As V8 writes it into perf maps, so that views know its language.
+        (false, url) => {
+            let object = out.object(GENERATED, None)?;
+            out.function(&format!("JS:{} {url}:{line}:{column}", call.name), object)?
+        }
+    };
+    out.frame(Frame {
+        start_line: line,
+        ..Frame::of(function)
+    })
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use rprof_profile::Profile;
 
     use crate::{ImportOptions, ReadingBudget};
 
-    fn read(text: &str) -> Result<Profile, String> {
+    pub(in crate::json) fn read(text: &str) -> Result<Profile, String> {
         let options = ImportOptions {
             columns: true,
             budget: ReadingBudget::new(64 << 20),
@@ -269,7 +361,7 @@ mod tests {
     }
 
     /// Returns `stack: samples weight` lines.
-    fn stacks(profile: &Profile) -> Vec<String> {
+    pub(in crate::json) fn stacks(profile: &Profile) -> Vec<String> {
         let mut lines: Vec<String> = (profile.aggregated.iter())
             .map(|entry| {
                 let names: Vec<&str> = (profile.stack(entry.stack))
@@ -318,6 +410,26 @@ mod tests {
                 "JS:f /x/a.js:2:5;JS:g /x/a.js:2:5: 1 1"
             ]
         );
+    }
+
+    #[test]
+    fn bytes_in_use_belong_to_the_call_that_allocated_them() {
+        // V8 samples up to 128 calls of a stack.
+        let mut deep = r#"{"callFrame":{"functionName":"leaf","url":""},"selfSize":7,"id":9,"children":[]}"#.to_owned();
+        for id in 100..228 {
+            let call = r#""callFrame":{"functionName":"f","url":""},"selfSize":0"#;
+            deep = format!(r#"{{{call},"id":{id},"children":[{deep}]}}"#);
+        }
+        let call = r#"{"functionName":"g","url":"/x/a.js","lineNumber":1,"columnNumber":4}"#;
+        let leaf = format!(r#"{{"callFrame":{call},"selfSize":64,"id":2,"children":[]}}"#);
+        let profile = read(&format!(
+            r#"{{"head":{{"callFrame":{{"functionName":"(root)"}},"selfSize":0,"id":1,"children":[{leaf},{deep}]}},
+              "samples":[{{"size":32,"nodeId":2,"ordinal":1}},{{"size":32,"nodeId":2,"ordinal":2}}]}}"#
+        ));
+        let profile = profile.unwrap();
+        let deep = format!("{}leaf: 1 7", "f;".repeat(128));
+        assert_eq!(stacks(&profile), ["JS:g /x/a.js:2:5: 2 64", &*deep]);
+        assert_eq!(profile.events[0].unit, rprof_profile::WeightUnit::Bytes);
     }
 
     #[test]

@@ -1,9 +1,15 @@
-//! Deserialized JSON document, for the Firefox Profiler, speedscope and V8, because keys come in any
-//! order.
+//! Deserialized JSON document, for the Firefox Profiler, speedscope, V8 and Chrome traces, because
+//! keys come in any order.
 
-use serde::{Deserialize, Deserializer};
+use std::fmt;
 
-use super::value::{Address, Held, List, Number, RowNumber, Strings, Value, objects, values};
+use serde::Deserializer;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+
+use super::value::{
+    Address, Held, List, Loose, Number, RowNumber, Scalar, Strings, Value, objects, values,
+};
 
 pub(super) type Column = List<RowNumber>;
 
@@ -33,13 +39,15 @@ objects! {
         name: String = "name",
         /// Keys of V8's CPU profiles (`.cpuprofile`).
         nodes: List<CallNode> = "nodes",
-        samples: Column = "samples",
+        samples: List<NodeSample> = "samples",
         time_deltas: Measures = "timeDeltas",
         start_time: Option<f64> = "startTime",
         end_time: Option<f64> = "endTime",
         rprof: Option<Box<Origin>> = "rprof",
         /// Key of Chrome traces.
-        trace_events: List<Nothing> = "traceEvents",
+        trace_events: Option<Box<List<TraceEvent>>> = "traceEvents",
+        /// Key of V8's heap profiles (`.heapprofile`), beside `samples`.
+        head: Option<Box<HeapNode>> = "head",
     }
 
     struct Meta {
@@ -173,6 +181,18 @@ objects! {
         column: RowNumber = "columnNumber",
     }
 
+    /// Call with the sampled allocations that it made itself.
+    struct HeapNode {
+        id: RowNumber = "id",
+        call: CallFrame = "callFrame",
+        bytes: Option<f64> = "selfSize",
+        children: List<HeapNode> = "children",
+    }
+
+    struct HeapSample {
+        node: RowNumber = "nodeId",
+    }
+
     /// Additional facts in exports of rprof.
     struct Origin {
         event: String = "event",
@@ -181,7 +201,48 @@ objects! {
     }
 }
 
+// Chrome traces. Events of other kinds have any values.
+objects! {
+    struct TraceEvent {
+        name: Scalar = "name",
+        pid: Number = "pid",
+        tid: Number = "tid",
+        id: Scalar = "id",
+        /// Microseconds.
+        at: Scalar = "ts",
+        arguments: Loose<TraceArguments> = "args",
+    }
+
+    struct TraceArguments {
+        /// Name of a thread or process.
+        name: Scalar = "name",
+        data: Loose<TraceData> = "data",
+    }
+
+    /// Part of a CPU profile.
+    struct TraceData {
+        start_time: Scalar = "startTime",
+        end_time: Scalar = "endTime",
+        profile: Loose<TraceProfile> = "cpuProfile",
+        time_deltas: Option<Box<Measures>> = "timeDeltas",
+    }
+
+    struct TraceProfile {
+        nodes: List<CallNode> = "nodes",
+        samples: List<NodeSample> = "samples",
+        /// In profiles of one event.
+        time_deltas: Option<Box<Measures>> = "timeDeltas",
+        start_time: Scalar = "startTime",
+        end_time: Scalar = "endTime",
+    }
+}
+
 values!(
+    HeapNode,
+    HeapSample,
+    TraceArguments,
+    TraceData,
+    TraceProfile,
     CallNode,
     CallFrame,
     Origin,
@@ -211,11 +272,45 @@ impl Value for Thread {
     }
 }
 
-/// Ignored value.
-pub(super) struct Nothing;
+impl Value for TraceEvent {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        TraceEvent::read_fields(input, held)
+    }
 
-impl Value for Nothing {
-    fn read<'de, D: Deserializer<'de>>(input: D, _: &Held<'_, '_>) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(input).map(|_| Nothing)
+    /// Drops events without a part of a CPU profile or a name.
+    fn is_wanted(&self) -> bool {
+        matches!(
+            self.name.text(),
+            "Profile" | "ProfileChunk" | "CpuProfile" | "thread_name" | "process_name"
+        )
+    }
+}
+
+/// Sample of V8: the number of its node. Heap profiles have it in an object (`nodeId`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NodeSample(pub(super) RowNumber);
+
+impl Value for NodeSample {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        struct OfSample<'h, 'c, 'o>(&'h Held<'c, 'o>);
+
+        impl<'de> Visitor<'de> for OfSample<'_, '_, '_> {
+            type Value = RowNumber;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a node")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<RowNumber, E> {
+                Ok(RowNumber::new(number))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RowNumber, A::Error> {
+                let sample = HeapSample::read(MapAccessDeserializer::new(map), self.0)?;
+                Ok(sample.node)
+            }
+        }
+
+        input.deserialize_any(OfSample(held)).map(NodeSample)
     }
 }

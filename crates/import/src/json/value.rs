@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -223,6 +224,11 @@ impl Value for Strings {
 pub(super) struct RowNumber(i32);
 
 impl RowNumber {
+    /// Creates a row number. An impossible one is beyond all tables, so that lookups find nothing.
+    pub(super) fn new(number: u64) -> RowNumber {
+        RowNumber(i32::try_from(number).unwrap_or(i32::MAX))
+    }
+
     /// Returns the number, which may be negative.
     pub(super) fn get(self) -> i64 {
         i64::from(self.0)
@@ -238,8 +244,10 @@ impl Default for RowNumber {
 impl<'de> Deserialize<'de> for RowNumber {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let number = Option::<i64>::deserialize(input)?.unwrap_or(-1);
-        // Beyond all tables, so that lookups find nothing.
-        Ok(RowNumber(i32::try_from(number).unwrap_or(i32::MAX)))
+        Ok(match i32::try_from(number) {
+            Ok(number) => RowNumber(number),
+            Err(_) => RowNumber::new(u64::MAX),
+        })
     }
 }
 
@@ -266,51 +274,153 @@ pub(super) struct Number(pub(super) Option<i32>);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct OfNumber;
+        Ok(Number(match Scalar::deserialize(input)? {
+            Scalar::Integer(number) => number.try_into().ok(),
+            Scalar::Text(text) => text.parse().ok(),
+            Scalar::Float(_) | Scalar::Other => None,
+        }))
+    }
+}
 
-        impl<'de> Visitor<'de> for OfNumber {
-            type Value = Number;
+/// Value of any type. Lists, objects, `null` and truth values are [`Other`](Scalar::Other).
+#[derive(Debug, Default)]
+pub(super) enum Scalar {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    #[default]
+    Other,
+}
+
+impl Scalar {
+    /// Returns the text, empty for other types.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Scalar::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    /// Returns the number, if it is one.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Scalar::Integer(number) => Some(*number as f64),
+            Scalar::Float(number) => Some(*number),
+            Scalar::Text(_) | Scalar::Other => None,
+        }
+    }
+}
+
+impl Value for Scalar {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        let value = Scalar::deserialize(input)?;
+        held.hold::<D::Error>(value.text().len())?;
+        Ok(value)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct OfScalar;
+
+        impl<'de> Visitor<'de> for OfScalar {
+            type Value = Scalar;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a number")
+                out.write_str("a value")
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
-                Ok(Number(number.try_into().ok()))
+            fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
+                Ok(Scalar::Integer(number))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
-                Ok(Number(number.try_into().ok()))
+            fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
+                let integer = i64::try_from(number).map(Scalar::Integer);
+                Ok(integer.unwrap_or(Scalar::Float(number as f64)))
             }
 
-            fn visit_f64<E>(self, _: f64) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_f64<E>(self, number: f64) -> Result<Scalar, E> {
+                Ok(Scalar::Float(number))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
+                Ok(Scalar::Other)
             }
 
-            fn visit_unit<E>(self) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_unit<E>(self) -> Result<Scalar, E> {
+                Ok(Scalar::Other)
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Number, E> {
-                Ok(Number(text.parse().ok()))
+            fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
+                Ok(Scalar::Text(text.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Number, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Number(None))
+                Ok(Scalar::Other)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Number, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Number(None))
+                Ok(Scalar::Other)
             }
         }
 
-        input.deserialize_any(OfNumber)
+        input.deserialize_any(OfScalar)
+    }
+}
+
+/// Object where a document may have values of other types: these count as an empty object.
+#[derive(Debug, Default)]
+pub(super) struct Loose<T>(pub(super) T);
+
+impl<T: Value + Default> Value for Loose<T> {
+    fn read<'de, D: Deserializer<'de>>(input: D, held: &Held<'_, '_>) -> Result<Self, D::Error> {
+        struct OfLoose<'h, 'c, 'o, T>(&'h Held<'c, 'o>, PhantomData<T>);
+
+        impl<'de, T: Value + Default> Visitor<'de> for OfLoose<'_, '_, '_, T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a value")
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_unit<E>(self) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<T, E> {
+                Ok(T::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<T, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(T::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::read(MapAccessDeserializer::new(map), self.0)
+            }
+        }
+
+        let read = input.deserialize_any(OfLoose(held, PhantomData));
+        read.map(Loose)
     }
 }
 

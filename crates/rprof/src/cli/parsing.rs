@@ -86,6 +86,7 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
             // clap would parse `-Icx` as `-I -c x`.
             Err(e) if is_about_a_letter(e.kind()) && part_registers(&mut arguments) => {}
+            Err(e) if is_about_a_letter(e.kind()) && drop_counts(&mut arguments) => {}
             other => break other,
         }
     };
@@ -151,6 +152,20 @@ fn part_level(arguments: &mut [OsString]) -> bool {
     let ours = arguments.iter_mut().take_while(|arg| *arg != "--");
     let found = ours.filter_map(|arg| level(arg).map(|level| *arg = level));
     found.take(1).count() > 0
+}
+
+/// Removes the first `-n` of `report` without a number. Returns false without one.
+///
+/// `-n` of perf shows the number of samples, which rprof always shows.
+fn drop_counts(arguments: &mut Vec<OsString>) -> bool {
+    if arguments.get(1).is_none_or(|name| name != "report") {
+        return false;
+    }
+    let is_number = |word: &OsString| word.to_str().is_some_and(|word| word.parse::<i64>().is_ok());
+    let bare = (2..arguments.len())
+        .take_while(|at| arguments[*at] != "--")
+        .find(|at| arguments[*at] == "-n" && !arguments.get(at + 1).is_some_and(is_number));
+    bare.map(|at| arguments.remove(at)).is_some()
 }
 
 /// Returns true for errors that a value behind a letter may cause, if clap parses it as flags.
@@ -311,7 +326,10 @@ fn with_negations(command: clap::Command) -> clap::Command {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
         let matches = with_negations(command()).try_get_matches_from(words)?;
@@ -381,6 +399,31 @@ mod tests {
         assert!(part_registers(&mut words) && part_registers(&mut words));
         assert_eq!(words[1..3], ["-I=ax,bx", "-I=?"]);
         assert!(!part_registers(&mut words), "{words:?}");
+    }
+
+    #[test]
+    fn perf_counts_of_samples_are_no_number_of_rows() {
+        let dropped = |line: &str| {
+            let mut words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            drop_counts(&mut words).then(|| words.join(OsStr::new(" ")))
+        };
+        for line in [
+            "rprof report -n",
+            "rprof report -n -i x.data",
+            "rprof report -n x.data",
+        ] {
+            let left = line.replacen(" -n", "", 1);
+            assert_eq!(dropped(line), Some(left.clone().into()), "{line}");
+            assert!(parse(&left).is_ok(), "{left}");
+        }
+        for line in [
+            "rprof report -n 5",
+            "rprof report -n -5",
+            "rprof report -- -n",
+            "rprof top -n",
+        ] {
+            assert_eq!(dropped(line), None, "{line}");
+        }
     }
 
     #[test]

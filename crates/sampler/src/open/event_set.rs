@@ -57,30 +57,47 @@ impl EventSet {
     /// # Errors
     /// The first failure.
     pub(crate) fn enable(&self) -> Result<(), ControlFailure> {
-        self.control(PerfFd::enable)
+        let events = 0..self.samples.len();
+        events.fold(Ok(()), |first, index| first.and(self.enable_event(index)))
     }
 
-    /// Stops as many sample events as possible.
+    /// Starts one sample event, if this set has it.
     ///
     /// # Errors
-    /// The first failure.
-    pub(crate) fn disable(&self) -> Result<(), ControlFailure> {
-        self.control(PerfFd::disable)
+    /// The kernel refuses.
+    pub(crate) fn enable_event(&self, index: usize) -> Result<(), ControlFailure> {
+        self.control(index, PerfFd::enable)
     }
 
-    fn control(&self, call: impl Fn(&PerfFd) -> Result<(), Errno>) -> Result<(), ControlFailure> {
-        let mut first = Ok(());
-        for (index, fd) in self.samples.iter().enumerate() {
-            if let Some(Err(errno)) = fd.as_ref().map(|fd| call(fd)) {
-                let cpu = self.cpu;
-                first = first.and(Err(ControlFailure { index, cpu, errno }));
-            }
-        }
-        first
+    /// Stops one sample event, if this set has it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn disable_event(&self, index: usize) -> Result<(), ControlFailure> {
+        self.control(index, PerfFd::disable)
+    }
+
+    fn control(
+        &self,
+        index: usize,
+        call: impl Fn(&PerfFd) -> Result<(), Errno>,
+    ) -> Result<(), ControlFailure> {
+        let event = self.samples.get(index).and_then(Option::as_ref);
+        event.map_or(Ok(()), |fd| call(fd)).map_err(|errno| {
+            let cpu = self.cpu;
+            ControlFailure { index, cpu, errno }
+        })
+    }
+
+    /// Returns the number of sample events, including those of other CPUs.
+    pub(crate) fn len(&self) -> usize {
+        self.samples.len()
     }
 
     pub(crate) fn disable_all(&self) {
-        let _ = self.disable();
+        for index in 0..self.len() {
+            let _ = self.disable_event(index);
+        }
         if let Some(fd) = &self.sideband {
             let _ = fd.disable();
         }
@@ -253,7 +270,8 @@ mod tests {
             errno: Errno::NOTTY,
         };
         assert_eq!(set.enable(), Err(failure));
-        assert_eq!(set.disable(), Err(failure));
+        assert_eq!(set.disable_event(1), Err(failure));
+        assert_eq!(set.disable_event(0), Ok(()));
     }
 
     #[test]

@@ -232,13 +232,16 @@ impl Session {
         started
     }
 
-    /// Begins or resumes sampling.
+    /// Begins or resumes sampling. The last event starts first, in all threads and on all CPUs.
     ///
     /// # Errors
     /// The first event that could not be started. All others are started.
     pub fn enable(&self) -> Result<(), ControlError> {
         self.is_enabled.store(true, Ordering::Relaxed);
-        self.control(ControlAction::Start, EventSet::enable)
+        // An event of releases follows its event of allocations. If it started later, blocks
+        // released in between would stay in use.
+        let events = (0..self.events_of_sets()).rev();
+        self.control(ControlAction::Start, events, EventSet::enable_event)
     }
 
     /// Stops sampling until [`enable`](Self::enable). Sideband continues.
@@ -247,19 +250,27 @@ impl Session {
     /// The first event that could not be stopped. All others are stopped.
     pub fn disable(&self) -> Result<(), ControlError> {
         self.is_enabled.store(false, Ordering::Relaxed);
-        self.control(ControlAction::Stop, EventSet::disable)
+        let events = 0..self.events_of_sets();
+        self.control(ControlAction::Stop, events, EventSet::disable_event)
     }
 
+    fn events_of_sets(&self) -> usize {
+        self.sets.iter().map(EventSet::len).max().unwrap_or(0)
+    }
+
+    /// Controls the events in this order, each in all sets.
     fn control(
         &self,
         action: ControlAction,
-        call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
+        events: impl Iterator<Item = usize>,
+        call: impl Fn(&EventSet, usize) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
         // A failure does not skip the other sets.
         let mut first = Ok(());
-        for set in &self.sets {
-            let called = call(set);
-            first = first.and(called);
+        for index in events {
+            for set in &self.sets {
+                first = first.and(call(set, index));
+            }
         }
         first.map_err(|ControlFailure { index, cpu, errno }| ControlError {
             action,

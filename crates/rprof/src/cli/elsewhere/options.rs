@@ -162,9 +162,32 @@ pub(in crate::cli) fn answer(error: &Error, arguments: &[OsString]) -> Option<St
             let file = file_with_dash(&arguments[2..]);
             file.or_else(|| instead_of(theirs, command, arguments))
         }
-        (ErrorKind::InvalidValue, _) => file_with_dash(&arguments[2..]),
+        (ErrorKind::InvalidValue, _) => {
+            let file = file_with_dash(&arguments[2..]);
+            file.or_else(|| other_meaning(command, &arguments[2..]))
+        }
+        (ErrorKind::ValueValidation, _) => other_meaning(command, &arguments[2..]),
         _ => None,
     }
+}
+
+/// Returns the answer for a letter that selects by number here and has another meaning in perf, if
+/// its value is no number; `None` without one.
+fn other_meaning(command: &str, arguments: &[OsString]) -> Option<String> {
+    let ours = arguments.iter().take_while(|word| *word != "--");
+    let words: Vec<_> = ours.map(|word| word.to_string_lossy()).collect();
+    let is_number = |text: &str| text.split(',').all(|part| part.parse::<i64>().is_ok());
+    perf::LETTERS.iter().find_map(|(commands, letter, answer)| {
+        let mut values = words.iter().enumerate().filter_map(|(at, word)| {
+            let attached = word.strip_prefix(letter)?;
+            match attached.is_empty() {
+                true => Some(words.get(at + 1).map_or("", |next| next)),
+                false => Some(attached),
+            }
+        });
+        let is_other = commands.contains(&command) && values.any(|value| !is_number(value));
+        is_other.then(|| format!("{letter} {answer}"))
+    })
 }
 
 /// Returns the answer for the name of a file that begins with a dash; `None` without one.
@@ -294,6 +317,17 @@ mod tests {
             let told = answer(&error, &words).unwrap_or_default();
             assert!(told.contains(ours), "{line}: {told}");
         }
+        for (line, ours) in [
+            ("rprof report -t ,", "--format csv"),
+            ("rprof report -t; x.data", "--format csv"),
+            ("rprof report -p sys_open", "--focus"),
+            ("rprof diff -p old.data new.data", "always shown"),
+            ("rprof report -w 10,20", "--wide"),
+        ] {
+            let (error, words) = error(line);
+            let told = answer(&error, &words).unwrap_or_default();
+            assert!(told.contains(ours), "{line}: {told}");
+        }
         for line in ["rprof record -o -x.data -- true", "rprof report -i -x.data"] {
             let (error, words) = error(line);
             let told = answer(&error, &words).unwrap_or_default();
@@ -301,6 +335,7 @@ mod tests {
         }
         for line in [
             "rprof report --nonsense",
+            "rprof report -t 5 --sort x",
             "rprof report --sort x",
             "rprof report --sort",
         ] {

@@ -15,9 +15,8 @@ use serde_json::{Value, json};
 
 use super::compare::{Comparison, Judged, word};
 use super::job::Job;
-use super::reasons::reason;
 use super::rows::{Row, Unit, metrics_of, rows};
-use super::run::{Interval, Run};
+use super::run::{Interval, Run, reason};
 use super::runs::{Measured, Side};
 use super::text::part_name;
 use crate::wording::messages::Failure;

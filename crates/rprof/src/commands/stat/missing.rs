@@ -6,7 +6,7 @@ use rprof_perf_event::{Capability, ErrnoText, OpenEventError, Remedy};
 use rprof_profile::unit::counted;
 
 use super::job::Job;
-use super::reasons::reason;
+use super::run::reason;
 use super::runs::{Measured, Side, command_text, ended};
 use crate::wording::messages::say;
 

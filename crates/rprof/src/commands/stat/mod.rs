@@ -20,7 +20,6 @@ mod intervals;
 mod job;
 mod json;
 mod missing;
-mod reasons;
 mod rows;
 mod run;
 mod runs;

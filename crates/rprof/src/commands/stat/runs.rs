@@ -12,8 +12,7 @@ use rprof_export::clean::{brief, clean};
 use rprof_launch::Launcher;
 
 use super::job::{Job, Repeat};
-use super::reasons::reason;
-use super::run::{Interval, OnInterval, Run};
+use super::run::{Interval, OnInterval, Run, reason};
 use super::watch::Watch;
 use crate::recording::signals::Signals;
 use crate::recording::status::{exit_status, of_exec};

@@ -5,6 +5,25 @@ use super::{
     Same, TOP,
 };
 
+/// Letters that select by number here and have another meaning in perf: commands, letter, answer.
+pub(super) static LETTERS: &[(&[&str], &str, &str)] = &[
+    (
+        &["report", "diff"],
+        "-t",
+        "selects threads by ID; `--format csv` separates columns with commas",
+    ),
+    (
+        REPORT,
+        "-p",
+        "selects processes by ID; `--focus FUNCTION` selects samples by a function in the stack",
+    ),
+    (
+        DIFF,
+        "-p",
+        "selects processes by ID; amounts are always shown",
+    ),
+];
+
 /// Options of perf, by command.
 pub(super) static OPTIONS: &[Row] = &[
     // perf report, perf script, perf annotate, perf diff.
@@ -68,9 +87,20 @@ pub(super) static OPTIONS: &[Row] = &[
         Instead("`-g caller` shows callees of functions, `-g callee` their callers"),
     ),
     (
-        REPORT,
+        &["report", "diff"],
         &["--field-separator"],
         Instead("`--format csv` separates columns with commas"),
+    ),
+    (
+        REPORT,
+        &["-w", "--column-widths"],
+        Instead("columns are as wide as the terminal allows; --wide does not shorten names"),
+    ),
+    (ANNOTATE, &["-n", "--show-nr-samples", "-P"], Always),
+    (
+        &["report", "annotate", "diff"],
+        &["-m", "--modules"],
+        Instead("symbols of modules are always read"),
     ),
     (
         REPORT,
@@ -164,6 +194,7 @@ pub(super) static OPTIONS: &[Row] = &[
         &["report", "script"],
         &[
             "--itrace",
+            "-b",
             "--branch-history",
             "--branch-stack",
             "--mem-mode",
