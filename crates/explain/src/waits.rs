@@ -31,7 +31,10 @@ const REASONS: [(&str, &str); 16] = [
     ("[signal]", "for a signal"),
     ("[stopped]", "because a signal or a debugger had stopped it"),
     ("[off CPU]", "for an unknown reason"),
-    ("[stack not taken]", "for an unknown reason: no stack was taken"),
+    (
+        "[stack not taken]",
+        "for an unknown reason: no stack was taken",
+    ),
 ];
 
 #[derive(Default)]

@@ -294,8 +294,7 @@ const VTUNE: &str = "is a report of VTune; fold it first with inferno-collapse-v
 const INSTRUMENTS: &str =
     "is text of Instruments; fold it first with stackcollapse-instruments.pl of FlameGraph";
 
-const AUSTIN: &str =
-    "is in austin's binary format; convert it first (mojo2austin FILE OUT)";
+const AUSTIN: &str = "is in austin's binary format; convert it first (mojo2austin FILE OUT)";
 
 const PICTURE: &str =
     "is a picture, as of a flame graph; give rprof the recording or folded stacks that it shows";

@@ -415,7 +415,9 @@ pub(super) mod tests {
     #[test]
     fn bytes_in_use_belong_to_the_call_that_allocated_them() {
         // V8 samples up to 128 calls of a stack.
-        let mut deep = r#"{"callFrame":{"functionName":"leaf","url":""},"selfSize":7,"id":9,"children":[]}"#.to_owned();
+        let mut deep =
+            r#"{"callFrame":{"functionName":"leaf","url":""},"selfSize":7,"id":9,"children":[]}"#
+                .to_owned();
         for id in 100..228 {
             let call = r#""callFrame":{"functionName":"f","url":""},"selfSize":0"#;
             deep = format!(r#"{{{call},"id":{id},"children":[{deep}]}}"#);

@@ -39,7 +39,10 @@ impl ThreadProfile {
         self.end = first(end, self.end);
         self.nodes.extend(profile.nodes.0);
         self.samples.extend(profile.samples.0);
-        for deltas in [data.time_deltas, profile.time_deltas].into_iter().flatten() {
+        for deltas in [data.time_deltas, profile.time_deltas]
+            .into_iter()
+            .flatten()
+        {
             let List(deltas): Measures = *deltas;
             self.deltas.extend(deltas);
         }

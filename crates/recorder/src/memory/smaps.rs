@@ -26,6 +26,7 @@ pub(super) fn parse(text: &[u8]) -> Vec<SizedMapping> {
             if mappings.len() == MAX_MAPPINGS {
                 break;
             }
+            drop_older(&mut mappings, mapping.addresses.start);
             mappings.push(mapping);
         } else if let (Some((name, bytes)), Some(last)) = (field(line), mappings.last_mut()) {
             match name {
@@ -38,6 +39,18 @@ pub(super) fn parse(text: &[u8]) -> Vec<SizedMapping> {
         }
     }
     mappings
+}
+
+/// Removes what lies beyond an address, where a newer mapping begins.
+///
+/// A mapping that grows while the file is read appears again, with its old and its new end (a heap
+/// on Linux 6.18, with all of its memory both times).
+fn drop_older(mappings: &mut Vec<SizedMapping>, start: u64) {
+    // They are in order of address.
+    mappings.truncate(mappings.partition_point(|old| old.addresses.start < start));
+    if let Some(last) = mappings.last_mut() {
+        last.addresses.end = last.addresses.end.min(start);
+    }
 }
 
 /// Parses `55e0c0a00000-55e0c0a21000 rw-p 00000000 00:00 0       [heap]`.
@@ -111,5 +124,29 @@ junk";
                 mapping(0x7fff..0x8000, b"", 0, 0),
             ]
         );
+    }
+    #[test]
+    fn a_mapping_that_grew_meanwhile_counts_once() {
+        let text = b"\
+1000-2000 r--p 00000000 08:01 77   /bin/app
+Rss: 4 kB
+5000-9000 rw-p 00000000 00:00 0    [heap]
+Rss: 16 kB
+5000-d000 rw-p 00000000 00:00 0    [heap]
+Rss: 28 kB
+c000-f000 rw-p 00000000 00:00 0
+Rss: 12 kB";
+        let mappings = parse(text);
+        let found = mappings
+            .iter()
+            .map(|one| (one.addresses.clone(), one.resident));
+        let found: Vec<_> = found.collect();
+        let kib = 1024;
+        let wanted = [
+            (0x1000..0x2000, 4 * kib),
+            (0x5000..0xc000, 28 * kib),
+            (0xc000..0xf000, 12 * kib),
+        ];
+        assert_eq!(found, wanted);
     }
 }

@@ -161,7 +161,10 @@ fn drop_counts(arguments: &mut Vec<OsString>) -> bool {
     if arguments.get(1).is_none_or(|name| name != "report") {
         return false;
     }
-    let is_number = |word: &OsString| word.to_str().is_some_and(|word| word.parse::<i64>().is_ok());
+    let is_number = |word: &OsString| {
+        word.to_str()
+            .is_some_and(|word| word.parse::<i64>().is_ok())
+    };
     let bare = (2..arguments.len())
         .take_while(|at| arguments[*at] != "--")
         .find(|at| arguments[*at] == "-n" && !arguments.get(at + 1).is_some_and(is_number));

@@ -52,15 +52,6 @@ impl EventSet {
         self.subject == SetSubject::Wakeups
     }
 
-    /// Starts as many sample events as possible.
-    ///
-    /// # Errors
-    /// The first failure.
-    pub(crate) fn enable(&self) -> Result<(), ControlFailure> {
-        let events = 0..self.samples.len();
-        events.fold(Ok(()), |first, index| first.and(self.enable_event(index)))
-    }
-
     /// Starts one sample event, if this set has it.
     ///
     /// # Errors
@@ -269,7 +260,7 @@ mod tests {
             cpu: 7,
             errno: Errno::NOTTY,
         };
-        assert_eq!(set.enable(), Err(failure));
+        assert_eq!(set.enable_event(1), Err(failure));
         assert_eq!(set.disable_event(1), Err(failure));
         assert_eq!(set.disable_event(0), Ok(()));
     }

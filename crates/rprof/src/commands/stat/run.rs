@@ -3,8 +3,8 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rprof_counting::{EventState, Snapshot};
 use rprof_counting::session::CountedEvent;
+use rprof_counting::{EventState, Snapshot};
 use rprof_launch::ResourceUsage;
 
 use crate::wording::messages::Failure;
