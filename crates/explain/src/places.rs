@@ -141,9 +141,14 @@ fn of_totals(stacks: &Stacks<'_>, functions: &FxHashMap<FunctionId, Function>) -
 
 fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sentence {
     let share = stacks.share(function.own);
+    let name = stacks.name(id);
     let place = match stacks.is_gap(id) {
-        true => format!("functions that could not be read: {}", stacks.name(id)),
-        false => format!("{} itself", stacks.name(id)),
+        true if name.ends_with("callers unproven]") => {
+            format!("functions that could not be read: {name}")
+        }
+        // `[Python runtime]`
+        true => name,
+        false => format!("{name} itself"),
     };
     let mut text = format!("{} of {} is in {place}", share_text(share), stacks.noun());
     let heaviest = |part: &u64| percent(*part, function.own);
