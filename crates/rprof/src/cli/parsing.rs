@@ -154,11 +154,12 @@ fn part_level(arguments: &mut [OsString]) -> bool {
     found.take(1).count() > 0
 }
 
-/// Removes the first `-n` of `report` without a number. Returns false without one.
+/// Removes the first `-n` of `report` or `annotate` without a number. Returns false without one.
 ///
 /// `-n` of perf shows the number of samples, which rprof always shows.
 fn drop_counts(arguments: &mut Vec<OsString>) -> bool {
-    if arguments.get(1).is_none_or(|name| name != "report") {
+    let is_of = |name: &OsString| name == "report" || name == "annotate";
+    if !arguments.get(1).is_some_and(is_of) {
         return false;
     }
     let is_number = |word: &OsString| {
@@ -414,6 +415,7 @@ mod tests {
             "rprof report -n",
             "rprof report -n -i x.data",
             "rprof report -n x.data",
+            "rprof annotate -n main",
         ] {
             let left = line.replacen(" -n", "", 1);
             assert_eq!(dropped(line), Some(left.clone().into()), "{line}");

@@ -96,7 +96,7 @@ pub(super) static OPTIONS: &[Row] = &[
         &["-w", "--column-widths"],
         Instead("columns are as wide as the terminal allows; --wide does not shorten names"),
     ),
-    (ANNOTATE, &["-n", "--show-nr-samples", "-P"], Always),
+    (ANNOTATE, &["--show-nr-samples", "-P"], Always),
     (
         &["report", "annotate", "diff"],
         &["-m", "--modules"],
