@@ -363,8 +363,8 @@ pub(super) fn refused_archive(start: &[u8]) -> Option<&'static str> {
     (start.get(257..262) == Some(b"ustar")).then_some(TAR)
 }
 
-/// Returns true for stacks of DTrace: a frame such as ``libc.so.1`read+0x7`` in each line, and the
-/// number of samples below.
+/// Returns why stacks of DTrace are unsupported; `None` for other lines. They have a frame such as
+/// ``libc.so.1`read+0x7`` in each line, and the number of samples below.
 pub(super) fn refused_stacks<'t>(lines: impl Iterator<Item = &'t str>) -> Option<&'static str> {
     let (mut frames, mut counts, mut others) = (0, 0, 0);
     for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
