@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::cpuprofile::{Line, Tree, TreeThread};
 use super::document::{CallNode, Measures, NodeSample, TraceEvent};
-use super::value::{List, Number};
+use super::value::{List, Number, Scalar};
 use crate::collector::Collector;
 
 /// CPU profile of one thread, from all of its events.
@@ -101,7 +101,7 @@ pub(super) fn read(events: List<TraceEvent>, out: &mut Collector<'_>) -> Result<
             pid,
             tid,
             name: threads.get(&(pid, tid)).map_or("", |name| name.text()),
-            process: processes.get(&pid).map(|name| name.text()),
+            process: processes.get(&pid).map(Scalar::text),
         };
         let start = profile.start.unwrap_or(origin);
         let line = Line {
