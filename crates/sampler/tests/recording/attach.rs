@@ -1,7 +1,6 @@
 //! Attaching to running processes.
 
 use super::support::*;
-use rprof_events::Event;
 use rprof_launch::{Launcher, Target, WaitOutcome};
 use rprof_records::{AttrFlags, Record, RecordType};
 use rprof_sampler::{OpenEventsError, Session, SessionBuilder, SessionError, Stream};
@@ -190,27 +189,6 @@ fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
         last.is_none_or(|last| last <= disabled),
         "{last:?} {disabled}"
     );
-}
-
-#[test]
-fn later_events_start_earlier() {
-    let program = Program::sh("while :; do :; done");
-    let target = Target::Processes(vec![program.pid()]);
-    let builder = (1..16).fold(cpu_clock(), |builder, _| builder.event(Event::cpu_clock()));
-    let Some(mut session) = attach(builder.target(target)) else {
-        return;
-    };
-    session.start().unwrap();
-    program.work();
-    let cpus = session.stop().cpus;
-    // The first event stops first, too.
-    let times: Vec<u64> = (0..16)
-        .map(|index| {
-            let sums = cpus.iter().filter_map(|cpu| cpu.events[index].sum);
-            sums.map(|sum| sum.value).sum()
-        })
-        .collect();
-    assert!(times[0] > 0 && times.is_sorted(), "{times:?}");
 }
 
 fn now() -> u64 {
