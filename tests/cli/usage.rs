@@ -42,7 +42,7 @@ fn options_of_other_profilers_are_taken_or_answered_with_ours() {
         ("report -top x.folded", "most self"),
         ("report -cum x.folded", "--children"),
         ("report -http=:8080 x.folded", "rprof html"),
-        ("report -t , x.folded", "not a number"),
+        ("report -t , x.folded", "`--format csv`"),
         ("annotate --objdump objdump", "without objdump"),
         ("annotate --prefix /src", "--source-path FROM=TO"),
         ("flamegraph --notes text -i x.folded", "--subtitle"),

@@ -207,6 +207,8 @@ mod tests {
     fn formats_are_known_by_what_defines_them() {
         for (text, wanted) in [
             (&b"main;work 12\n"[..], Format::Folded),
+            // The first field has the bytes of a newline and of Ruby's data.
+            (b"\x0a\x04\x08\x01\x10\x02\x32\0\x32\x03cpu\x32\x0bnanoseconds", Format::Pprof),
             (b"main;work\t12\r\n", Format::Folded),
             (b"\xef\xbb\xbfmain;work 12\n", Format::Folded),
             (b"Collapsed by a tool\na;b 0.5\na;c 1\n", Format::Folded),

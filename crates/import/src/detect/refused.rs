@@ -324,8 +324,10 @@ const READABLE: &str =
 /// start.
 pub(super) fn refused(start: &[u8], text: &[u8]) -> Option<&'static str> {
     let mut by_start = REFUSED.iter();
-    if let Some((_, why)) =
-        by_start.find(|(magic, _)| start.starts_with(magic) || text.starts_with(magic))
+    // A newline begins the first field of pprof's format.
+    let is_text = |magic: &[u8]| magic.first().is_some_and(u8::is_ascii_graphic);
+    if let Some((_, why)) = by_start
+        .find(|(magic, _)| start.starts_with(magic) || is_text(magic) && text.starts_with(magic))
     {
         return Some(why);
     }
