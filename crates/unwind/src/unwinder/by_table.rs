@@ -263,6 +263,10 @@ impl Unwinder {
         let Found::Rule(rule) = table.find(svma) else {
             return None;
         };
+        // What was refused stays refused: the frame may be overwritten.
+        if rule.leaves_frames(self.arch) {
+            return None;
+        }
         if !context.exact {
             let mut all = registers.restore_all()?;
             let caller = step::apply(rule, &mut all, context.memory).ok()?;
