@@ -288,9 +288,9 @@ fn begins_behind_call(
         })
 }
 
-/// Returns the function to which an entry of a procedure linkage table of x86-64 leads, if it is bound
-/// and lies in another image, that of `below`. Otherwise `below` may be in the table. `None` if call
-/// frame information describes `below`, since it may be the function that binds entries.
+/// Returns the function that an entry of a procedure linkage table of x86-64 calls, if the entry is
+/// bound. The function and `below` must be in one library, which is not the image of the entry. `None`
+/// if call frame information describes `below`: it may be the function that binds entries.
 fn linked_function(
     entry: u64,
     below: u64,
