@@ -157,6 +157,9 @@ fn peak_and_all_touched_memory_are_moments_of_their_own() {
     assert_near("at the peak", at("--at peak", "rise"), 64);
     assert_near("ever", at("--at ever", "rise"), 64);
     assert_near("ever", at("--at ever", "touch_late"), 16);
+    // Nothing of it is left at the end.
+    let freed = here.rprof("report --symbol rise").run().out();
+    assert!(freed.starts_with("# event peak-memory: "), "{freed}");
 }
 
 #[test]

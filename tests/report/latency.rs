@@ -97,6 +97,8 @@ fn equals_single_samples(here: &Here) {
     }
     assert_eq!(event.samples, of_all);
     assert_eq!(here.report("--parallelism 1-256").only().samples, of_all);
+    let none = here.rprof("report --parallelism 255").exits(1);
+    none.says("none passes --parallelism 255; that many threads");
     let stacks = folded(&here.rprof("collapse -q --latency").ok());
     assert_eq!(stacks.values().sum::<u64>(), event.weight);
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     })?;
     let mut profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
     args.waits.join(&mut profile)?;
-    memory::keep_end(&mut profile, &options.filter.events);
+    memory::keep_one_moment(&mut profile, &options.filter.events);
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {

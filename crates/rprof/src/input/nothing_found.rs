@@ -98,6 +98,23 @@ struct Given {
 const MAX_VALUES: usize = 8;
 
 fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
+    // A new field must be named here.
+    let Filter {
+        comms,
+        pids,
+        tids,
+        cpus,
+        events,
+        parallelism,
+        time,
+        objects,
+        languages,
+        symbols,
+        focus: _,
+        traces,
+        slower_than,
+        reasons,
+    } = filter;
     let mut given = Vec::new();
     let mut add = |flag: &str, values: Vec<String>, listed_by| {
         if !values.is_empty() {
@@ -118,33 +135,34 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
     const BY_FUNCTION: &str = "`rprof report` lists functions and objects";
     add(
         "--comm",
-        texts(&filter.comms),
+        texts(comms),
         "`rprof report --sort comm` lists thread names",
     );
     add(
         "--pid",
-        texts(&filter.pids),
+        texts(pids),
         "`rprof report --sort pid` lists processes",
     );
     add(
         "--tid",
-        texts(&filter.tids),
+        texts(tids),
         "`rprof report --sort tid` lists threads",
     );
     add(
         "--cpu",
-        texts(&filter.cpus),
+        texts(cpus),
         "`rprof script -F cpu,time,event` lists the CPU of each sample",
     );
     // --reason implies the event of waits, and --at TIME those of memory over time.
-    let is_at_time = filter
-        .events
-        .iter()
-        .any(|event| is_of_memory_over_time(event));
-    let is_chosen = |event: &&String| {
-        (filter.reasons.is_empty() || *event != WAITS) && !is_of_memory_over_time(event)
-    };
-    let events: Vec<&String> = filter.events.iter().filter(is_chosen).collect();
+    let is_at_time = events.iter().any(|event| is_of_memory_over_time(event));
+    let is_chosen =
+        |event: &&String| (reasons.is_empty() || *event != WAITS) && !is_of_memory_over_time(event);
+    let events: Vec<&String> = events.iter().filter(is_chosen).collect();
+    add(
+        "--parallelism",
+        texts(parallelism),
+        "that many threads of a process group did not run at once",
+    );
     add(
         "--event",
         texts(&events),
@@ -153,28 +171,24 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
     add(
         "--at",
         Vec::from_iter(is_at_time.then(|| "TIME".to_owned())),
-        "no memory was in use then; `rprof html` shows memory over time",
+        "no memory was in use then, or new between two times; `rprof html` shows memory over time",
     );
-    add("--dso", texts(&filter.objects), BY_FUNCTION);
-    let languages: Vec<&str> = filter
-        .languages
-        .iter()
-        .map(|language| language.key())
-        .collect();
+    add("--dso", texts(objects), BY_FUNCTION);
+    let languages: Vec<&str> = languages.iter().map(|language| language.key()).collect();
     add(
         "--language",
         texts(&languages),
         "`rprof report --sort language` lists languages",
     );
-    add("--symbol", texts(&filter.symbols), BY_FUNCTION);
+    add("--symbol", texts(symbols), BY_FUNCTION);
     add("--focus", texts(&args.focus), BY_FUNCTION);
     add("--callers", texts(&args.callers), BY_FUNCTION);
     add(
         "--trace",
-        texts(&filter.traces),
+        texts(traces),
         "`rprof report --by trace` lists trace ids",
     );
-    let least = filter.slower_than.map(Duration::from_nanos);
+    let least = slower_than.map(Duration::from_nanos);
     add(
         "--slower-than",
         least.iter().map(|least| format!("{least:?}")).collect(),
@@ -182,10 +196,10 @@ fn given(args: &FilterArgs, filter: &Filter) -> Vec<Given> {
     );
     add(
         "--reason",
-        texts(&filter.reasons),
+        texts(reasons),
         "`rprof report --off-cpu` lists reasons",
     );
-    let time = args.time.filter(|_| filter.time.is_some());
+    let time = args.time.filter(|_| time.is_some());
     add(
         "--time",
         time.iter().map(ToString::to_string).collect(),

@@ -162,14 +162,16 @@ impl MemoryArgs {
     }
 }
 
-/// Keeps the memory at the end if a profile has several moments: their sum means nothing.
-pub(crate) fn keep_end(profile: &mut Profile, events: &[String]) {
-    let end = profile
-        .events
-        .iter()
-        .position(|event| [RESIDENT, HEAP].contains(&&*event.name));
+/// Keeps one of several moments, whose sum means nothing: the end, or the first that filters leave.
+pub(crate) fn keep_one_moment(profile: &mut Profile, events: &[String]) {
+    let mut all = profile.events.iter();
+    let end = all.position(|event| [RESIDENT, HEAP].contains(&&*event.name));
     if let (Some(end), true) = (end, events.is_empty()) {
-        profile.retain_event(end);
+        let left = match profile.events[end].samples {
+            0 => profile.main_event().unwrap_or(end),
+            _ => end,
+        };
+        profile.retain_event(left);
     }
 }
 
