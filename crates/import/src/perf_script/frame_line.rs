@@ -31,20 +31,18 @@ impl<'t> FrameLine<'t> {
     /// Parses the frame at the end of a line with other fields before it, such as a data address
     /// with its symbol. perf pads addresses to 16 characters.
     pub(super) fn at_end(line: &'t str) -> Option<FrameLine<'t>> {
-        let (mut start, mut last) = (0, 0);
-        while let Some(at) = line[start..].find(' ').map(|at| start + at) {
-            let behind = line[at..].trim_start();
-            start = line.len() - behind.len();
-            let word = behind.split(' ').next().unwrap_or("");
-            if word.is_empty() {
-                break;
-            }
-            let is_hex = word.len() <= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if is_hex && (start - at > 1 || word.len() == 16) {
-                last = start;
-            }
-        }
-        FrameLine::parse(&line[last..])
+        FrameLine::parse(&line[start_at_end(line)..])
+    }
+
+    /// Returns true if a line ends in an address, in perf's column of 16 characters, and a name.
+    pub(super) fn is_in_column(line: &str) -> bool {
+        let start = start_at_end(line);
+        let word = line[start..].split(' ').next().unwrap_or("");
+        let padding = start - line[..start].trim_end_matches(' ').len();
+        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+        let name = FrameLine::parse(&line[start..]).map_or("", |frame| frame.function);
+        let is_name = name.bytes().any(|byte| !byte.is_ascii_digit());
+        padding > 0 && padding + word.len() > 16 && word.len() > 3 && has_digit && is_name
     }
 
     /// Returns true if a line can only be a frame: its object is a path or a name in brackets, or a
@@ -59,6 +57,24 @@ impl<'t> FrameLine<'t> {
         let is_object = frame.is_inlined || frame.object.starts_with(['/', '[']);
         is_object || line.starts_with('\t') && word.len() >= 3 && has_digit && is_name
     }
+}
+
+/// Returns the start of the last padded address of a line; 0 without one.
+fn start_at_end(line: &str) -> usize {
+    let (mut start, mut last) = (0, 0);
+    while let Some(at) = line[start..].find(' ').map(|at| start + at) {
+        let behind = line[at..].trim_start();
+        start = line.len() - behind.len();
+        let word = behind.split(' ').next().unwrap_or("");
+        if word.is_empty() {
+            break;
+        }
+        let is_hex = word.len() <= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_hex && (start - at > 1 || word.len() == 16) {
+            last = start;
+        }
+    }
+    last
 }
 
 /// Strips the offset, `+0x12`.

@@ -71,6 +71,7 @@ pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
             Some(Line::Record) => return Evidence::Samples,
             _ => {}
         }
+        has_frames |= FrameLine::is_in_column(line);
         is_below_a_line |= !line.starts_with('\t');
     }
     match has_frames {
@@ -81,11 +82,14 @@ pub(crate) fn evidence<'t>(lines: impl Iterator<Item = &'t str>) -> Evidence {
 
 /// Returns true if the line alone proves that it is the first of a sample.
 fn is_evident(head: &Head<'_>, line: &str) -> bool {
-    let is_frame = || FrameLine::is_proof(head.rest);
+    let is_frame = || FrameLine::is_proof(head.rest) || FrameLine::is_in_column(line);
     match head.is_certain {
         true if head.time.is_some() => true,
         true => line.ends_with(": ") || is_tracepoint(head.event) || is_frame(),
-        false => (head.tid.is_some() || !head.event.is_empty()) && is_frame(),
+        false => {
+            let has_field = head.tid.is_some() || head.time.is_some() || !head.event.is_empty();
+            has_field && is_frame()
+        }
     }
 }
 

@@ -229,9 +229,18 @@ fn the_beginning_of_a_text_tells() {
         "           w  17 raw_syscalls:sys_exit: NR 0 = 65536\n",
         "cycles:      113c leaf (/w)\n",
         "   2004008 cycles: \n\t 113c leaf (/w)\n",
+        "           w  17      7f21d22a9b70 leaf\n",
+        "           w  17/17      7f21d22a9b70 leaf+0x0\n",
+        "           w  17  ffffffff8161692b leaf\n",
+        "           w  1.5:      7f21d22a9b70 leaf\n",
+        "1.5:      7f21d22a9b70 leaf\n",
     ] {
         assert!(of(text), "{text}");
+        let read = profile(text).map(|profile| profile.events.iter().map(|e| e.samples).sum());
+        assert_eq!(read.ok().unwrap_or(1_u64), 1, "{text}");
     }
+    let frames = "     7f21d22a9b70 leaf\n     7f21d22a87ca main\n";
+    assert_eq!(evidence(frames.lines()), Evidence::FramesOnly);
     for text in [
         "main;work 12\n",
         "a list\n  a word\n  add more\n",
@@ -240,6 +249,8 @@ fn the_beginning_of_a_text_tells() {
         "x 5 1.5: y: z;main 7\n".replace("x 5", "x;a 5").as_str(),
         "",
         "\t 113c leaf\n",
+        "a list  17      7f21d22a9b70 12\n",
+        "w  17 1234567 leaf\n",
     ] {
         assert!(!of(text), "{text}");
     }
