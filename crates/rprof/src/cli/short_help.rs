@@ -96,7 +96,9 @@ fn first_part(text: &str) -> String {
         return text.to_owned();
     }
     let ends = ENDS.iter().flat_map(|end| body.match_indices(end));
-    let ends = ends.map(|(at, _)| at).filter(|at| *at >= MIN_HELP);
+    let is_in_brackets = |at| body[..at].matches('(').count() > body[..at].matches(')').count();
+    let ends = ends.map(|(at, _)| at);
+    let ends = ends.filter(|at| *at >= MIN_HELP && !is_in_brackets(*at));
     let end = ends.min().unwrap_or(body.len());
     let short_default = if default.chars().count() <= MAX_HELP / 2 {
         default
@@ -177,6 +179,10 @@ mod tests {
                 "Record only on these CPUs, such as `0-3,8`; without another target, all processes there"
             ),
             "Record only on these CPUs"
+        );
+        assert_eq!(
+            first_part("Record when each thread runs (switches, without stacks), for `report`"),
+            "Record when each thread runs (switches, without stacks)"
         );
     }
 }

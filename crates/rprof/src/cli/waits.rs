@@ -30,8 +30,8 @@ pub(crate) struct OffCpuArgs {
     #[arg(long, requires = "off_cpu")]
     pub(crate) wakers: bool,
 
-    /// Record when each thread runs (context switches, without stacks), for --latency of `report`
-    /// and other commands
+    /// Record when each thread runs, for --latency of `report` and other commands: context switches
+    /// without stacks
     #[arg(long)]
     pub(crate) latency: bool,
 }
