@@ -13,7 +13,7 @@ use clap::Parser;
 use rprof_export::clean::clean;
 use rprof_export::diff::{DiffFormat, DiffOptions};
 use rprof_export::svg::SvgOptions;
-use rprof_export::{Content, Format, ReportOptions};
+use rprof_export::{Content, ExportFormat, ReportOptions};
 use rprof_fleet::compare::{Per, latest_versions, versions};
 use rprof_fleet::engine::{Engine, Fleet};
 use rprof_fleet::files::{Files, Refused};
@@ -127,7 +127,8 @@ async fn run(command: Command) -> Result<ExitCode> {
             format,
             output: path,
         } => {
-            let form = Format::by_name(&format).filter(|form| form.content != Content::Samples);
+            let form =
+                ExportFormat::by_name(&format).filter(|form| form.content != Content::Samples);
             let form = form.with_context(|| match format.as_str() {
                 "firefox" | "speedscope" => {
                     format!("{format} shows samples one by one, and the tables have sums by minute")
@@ -337,11 +338,11 @@ async fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn form(name: &str, content: Content) -> Result<&'static Format> {
-    let known = Format::of(content)
+fn form(name: &str, content: Content) -> Result<&'static ExportFormat> {
+    let known = ExportFormat::of(content)
         .map(|form| form.name)
         .collect::<Vec<_>>();
-    Format::by_name(name)
+    ExportFormat::by_name(name)
         .filter(|form| form.content == content)
         .with_context(|| format!("there is no form {name}: {}", known.join(", ")))
 }

@@ -13,7 +13,7 @@ use rprof_perfdata::PerfData;
 use rprof_profile::{ObjectKind, Profile, Thread, WeighBy, WeightUnit};
 use rprof_push::{Label, Parts, PushClient, PushError, labels};
 use rprof_records::BuildId;
-use rprof_symbols::{Memory, Symbolizer};
+use rprof_symbols::{MemoryLimits, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Relief;
@@ -190,7 +190,7 @@ fn symbolizer(names: WantedNames, memory: u64) -> Symbolizer {
         .tells_apart(false)
         .locates(true)
         .releases_files(true)
-        .memory(Memory::of_all(memory))
+        .memory(MemoryLimits::of_all(memory))
         .threads(1)
         .build()
 }

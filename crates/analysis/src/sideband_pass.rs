@@ -192,7 +192,11 @@ type Stamped<'a> = (u64, ProcessEvent<'a>);
 impl<'a> Index<'a> {
     /// Reads all headers and the whole sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
-        Index::build_with(data, &rprof_symbols::Memory::default().strangers, || ())
+        Index::build_with(
+            data,
+            &rprof_symbols::MemoryLimits::default().strangers,
+            || (),
+        )
     }
 
     /// Returns true if interpreter code in the recording may be

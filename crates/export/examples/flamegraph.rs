@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rprof_analysis::{Options, analyse};
 use rprof_export::svg::{self, SvgOptions};
-use rprof_export::{FORMATS, Format, ReportOptions};
+use rprof_export::{ExportFormat, FORMATS, ReportOptions};
 use rprof_perfdata::PerfData;
 use rprof_symbols::Symbolizer;
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match form {
         Some(name) => {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-            let format = Format::by_name(&name).ok_or(format!("there are {names:?}"))?;
+            let format = ExportFormat::by_name(&name).ok_or(format!("there are {names:?}"))?;
             (format.write)(&profile, &ReportOptions::default(), &mut out)?;
         }
         None => {

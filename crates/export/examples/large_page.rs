@@ -10,7 +10,7 @@ use std::error::Error;
 use std::io::{BufWriter, Write};
 
 use rprof_export::html::{self, HtmlOptions};
-use rprof_export::{Format, ReportOptions};
+use rprof_export::{ExportFormat, ReportOptions};
 use rprof_profile::{Frame, FrameId, Profile, ProfileBuilder, Sample, Thread, WeightUnit};
 
 const FUNCTIONS: u64 = 6_000;
@@ -129,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "inferno" | "inferno-all" => {
             let mut folded = Vec::new();
-            let format = Format::by_name("folded").ok_or("no such form")?;
+            let format = ExportFormat::by_name("folded").ok_or("no such form")?;
             (format.write)(&profile, &ReportOptions::default(), &mut folded)?;
             let mut options = inferno::flamegraph::Options::default();
             if words[2] == "inferno-all" {
@@ -138,7 +138,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             inferno::flamegraph::from_reader(&mut options, &folded[..], &mut out)?;
         }
         name => {
-            let format = Format::by_name(name).ok_or("no such form")?;
+            let format = ExportFormat::by_name(name).ok_or("no such form")?;
             (format.write)(&profile, &ReportOptions::default(), &mut out)?;
         }
     }

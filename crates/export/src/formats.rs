@@ -15,7 +15,7 @@ use crate::{
 
 /// Output format of a profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct ExportFormat {
     /// Name on the command line.
     pub name: &'static str,
     /// One line of help.
@@ -61,8 +61,8 @@ pub enum WrittenAddresses {
 }
 
 /// All formats: the reports, with the default first, then the others.
-pub const FORMATS: &[Format] = &[
-    Format {
+pub const FORMATS: &[ExportFormat] = &[
+    ExportFormat {
         name: "text",
         help: "A table",
         suffixes: &[],
@@ -71,7 +71,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: table::write,
     },
-    Format {
+    ExportFormat {
         name: "json",
         help: "JSON, in a stable form",
         suffixes: &[],
@@ -80,7 +80,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: json::write,
     },
-    Format {
+    ExportFormat {
         name: "csv",
         help: "CSV with headings",
         suffixes: &[],
@@ -89,7 +89,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: csv::write,
     },
-    Format {
+    ExportFormat {
         name: "markdown",
         help: "Markdown, for a comment or a page: the first 20 rows, unless -n says otherwise",
         suffixes: &[],
@@ -98,7 +98,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: markdown::write,
     },
-    Format {
+    ExportFormat {
         name: "folded",
         help: "Folded stacks, a line for each",
         suffixes: &[".folded"],
@@ -110,7 +110,7 @@ pub const FORMATS: &[Format] = &[
             None => Ok(()),
         },
     },
-    Format {
+    ExportFormat {
         name: "svg",
         help: "A flame graph",
         suffixes: &[".svg"],
@@ -131,7 +131,7 @@ pub const FORMATS: &[Format] = &[
                 })
         },
     },
-    Format {
+    ExportFormat {
         name: "pprof",
         help: "pprof's profile.proto with gzip, for `go tool pprof`, Pyroscope, Parca",
         suffixes: &[".pb.gz", ".pprof"],
@@ -140,7 +140,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::All,
         write: pprof::write,
     },
-    Format {
+    ExportFormat {
         name: "otlp",
         help: "OpenTelemetry profiles with gzip, proto 1.10: experimental",
         suffixes: &[".otlp.pb.gz"],
@@ -149,7 +149,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::All,
         write: otlp::write,
     },
-    Format {
+    ExportFormat {
         name: "firefox",
         help: "The Firefox Profiler's JSON with gzip: each thread in order of time",
         suffixes: &[".firefox.json.gz", ".json.gz"],
@@ -158,7 +158,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::OfFiles,
         write: firefox::write,
     },
-    Format {
+    ExportFormat {
         name: "speedscope",
         help: "speedscope's JSON: each thread in order of time",
         suffixes: &[".speedscope.json"],
@@ -167,7 +167,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: speedscope::write,
     },
-    Format {
+    ExportFormat {
         name: "cpuprofile",
         help: "V8's CPU profile, for Chrome's developer tools and VS Code: all threads, one after the other",
         suffixes: &[".cpuprofile"],
@@ -176,7 +176,7 @@ pub const FORMATS: &[Format] = &[
         addresses: WrittenAddresses::None,
         write: cpuprofile::write,
     },
-    Format {
+    ExportFormat {
         name: "perfetto",
         help: "Perfetto's trace: samples and waits of all threads on one time line",
         suffixes: &[".pftrace", ".perfetto-trace"],
@@ -194,14 +194,14 @@ impl Content {
     }
 }
 
-impl Format {
+impl ExportFormat {
     /// Finds a format by its name.
-    pub fn by_name(name: &str) -> Option<&'static Format> {
+    pub fn by_name(name: &str) -> Option<&'static ExportFormat> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
     /// Finds a format by the suffix of a file name.
-    pub fn by_suffix(file_name: &str) -> Option<&'static Format> {
+    pub fn by_suffix(file_name: &str) -> Option<&'static ExportFormat> {
         let matching = FORMATS.iter().flat_map(|format| {
             let suffixes = format.suffixes.iter();
             let suffixes = suffixes.filter(|suffix| file_name.ends_with(**suffix));
@@ -213,7 +213,7 @@ impl Format {
     }
 
     /// Iterates over the formats with this content, the default first.
-    pub fn of(content: Content) -> impl Iterator<Item = &'static Format> {
+    pub fn of(content: Content) -> impl Iterator<Item = &'static ExportFormat> {
         (FORMATS.iter()).filter(move |format| format.content == content)
     }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn longest_suffix_of_a_file_name_selects_the_format() {
-        let name_of = |file| Format::by_suffix(file).map(|format| format.name);
+        let name_of = |file| ExportFormat::by_suffix(file).map(|format| format.name);
         assert_eq!(name_of("a.pb.gz"), Some("pprof"));
         assert_eq!(name_of("a.otlp.pb.gz"), Some("otlp"));
         assert_eq!(name_of("a.txt"), None);

@@ -101,7 +101,7 @@ pub mod tree;
 pub mod verdict;
 pub mod wrap;
 
-pub use formats::{Content, FORMATS, Format, WrittenAddresses};
+pub use formats::{Content, ExportFormat, FORMATS, WrittenAddresses};
 pub use names::{CleanName, CleanNames};
 pub use options::{ExportOptions, ReportOptions, SampleLabel};
 pub use parts::{Encoded, PartEncoder};

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::StackId;
+use crate::StackNumber;
 use crate::sampled::{Estimate, Sampled, Sampling};
 
 /// Maximum number of sampled allocations in use, some 250 MiB.
@@ -19,13 +19,13 @@ const MAX_LIVE: usize = 4 << 20;
 ///
 /// # Examples
 /// ```
-/// use rprof_memory::{Heap, Sampling, StackId};
+/// use rprof_memory::{Heap, Sampling, StackNumber};
 ///
 /// let mut heap = Heap::new(Sampling::new(1));
-/// heap.allocate(7, 1, 1000, StackId(0), true);
-/// heap.allocate(7, 2, 500, StackId(1), true);
+/// heap.allocate(7, 1, 1000, StackNumber(0), true);
+/// heap.allocate(7, 2, 500, StackNumber(1), true);
 /// heap.free(7, 1);
-/// let bytes = |all: Vec<(StackId, rprof_memory::Estimate)>| {
+/// let bytes = |all: Vec<(StackNumber, rprof_memory::Estimate)>| {
 ///     all.iter().map(|(stack, sum)| (stack.0, sum.bytes)).collect::<Vec<_>>()
 /// };
 /// assert_eq!(bytes(heap.at_end()), [(1, 500.0)]);
@@ -40,15 +40,15 @@ pub struct Heap {
     /// Sums of all processes that run.
     live: Estimate,
     /// Memory that ended processes had not released.
-    left: FxHashMap<StackId, Estimate>,
-    ever: FxHashMap<StackId, Estimate>,
+    left: FxHashMap<StackNumber, Estimate>,
+    ever: FxHashMap<StackNumber, Estimate>,
     peak: Peak,
     unfollowed: Estimate,
 }
 
 #[derive(Debug, Default)]
 struct Process {
-    allocations: FxHashMap<u64, (StackId, Sampled)>,
+    allocations: FxHashMap<u64, (StackNumber, Sampled)>,
 }
 
 /// Sums at the largest total so far. Changes since then wait until there is a larger total, so each
@@ -56,9 +56,9 @@ struct Process {
 #[derive(Debug, Default)]
 struct Peak {
     total: f64,
-    sums: FxHashMap<StackId, Estimate>,
-    added: FxHashMap<StackId, Estimate>,
-    removed: FxHashMap<StackId, Estimate>,
+    sums: FxHashMap<StackNumber, Estimate>,
+    added: FxHashMap<StackNumber, Estimate>,
+    removed: FxHashMap<StackNumber, Estimate>,
 }
 
 impl Peak {
@@ -100,7 +100,7 @@ impl Heap {
         pid: i32,
         number: u64,
         sampled: impl Into<Sampled>,
-        stack: StackId,
+        stack: StackNumber,
         is_followed: bool,
     ) {
         let sampled = sampled.into();
@@ -130,7 +130,7 @@ impl Heap {
         }
     }
 
-    fn remove(&mut self, stack: StackId, sampled: Sampled) -> Estimate {
+    fn remove(&mut self, stack: StackNumber, sampled: Sampled) -> Estimate {
         let estimate = self.sampling.stands_for(sampled);
         self.in_use = self.in_use.saturating_sub(1);
         self.live -= estimate;
@@ -153,14 +153,14 @@ impl Heap {
         }
     }
 
-    fn take(&mut self, pid: i32) -> impl Iterator<Item = (StackId, Sampled)> + use<> {
+    fn take(&mut self, pid: i32) -> impl Iterator<Item = (StackNumber, Sampled)> + use<> {
         let process = self.processes.remove(&pid).unwrap_or_default();
         process.allocations.into_values()
     }
 
     /// Returns the allocations in use by stack, sorted: of running processes, and what ended ones
     /// had not released.
-    pub fn at_end(&self) -> Vec<(StackId, Estimate)> {
+    pub fn at_end(&self) -> Vec<(StackNumber, Estimate)> {
         let mut sums = self.left.clone();
         for (stack, sampled) in self
             .processes
@@ -180,12 +180,12 @@ impl Heap {
     }
 
     /// Returns the allocations in use by stack when most bytes were, sorted.
-    pub fn at_peak(&self) -> Vec<(StackId, Estimate)> {
+    pub fn at_peak(&self) -> Vec<(StackNumber, Estimate)> {
         sorted(&self.peak.sums)
     }
 
     /// Returns all allocations by stack, released or not, sorted.
-    pub fn ever(&self) -> Vec<(StackId, Estimate)> {
+    pub fn ever(&self) -> Vec<(StackNumber, Estimate)> {
         sorted(&self.ever)
     }
 
@@ -196,7 +196,7 @@ impl Heap {
     }
 }
 
-fn sorted(sums: &FxHashMap<StackId, Estimate>) -> Vec<(StackId, Estimate)> {
+fn sorted(sums: &FxHashMap<StackNumber, Estimate>) -> Vec<(StackNumber, Estimate)> {
     let used = sums.iter().filter(|(_, sum)| sum.samples > 0);
     let mut sums: Vec<_> = used.map(|(stack, sum)| (*stack, *sum)).collect();
     sums.sort_unstable_by_key(|(stack, _)| *stack);
@@ -211,7 +211,7 @@ mod tests {
         Heap::new(Sampling::new(1))
     }
 
-    fn bytes(sums: &[(StackId, Estimate)]) -> Vec<(u32, u64)> {
+    fn bytes(sums: &[(StackNumber, Estimate)]) -> Vec<(u32, u64)> {
         (sums.iter())
             .map(|(stack, sum)| (stack.0, sum.bytes.round() as u64))
             .collect()
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn the_peak_is_the_state_at_the_largest_total() {
         let mut heap = exact();
-        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.allocate(1, 1, 100, StackNumber(0), true);
         heap.free(1, 1);
-        heap.allocate(1, 2, 60, StackId(1), true);
-        heap.allocate(1, 3, 60, StackId(2), true);
+        heap.allocate(1, 2, 60, StackNumber(1), true);
+        heap.allocate(1, 3, 60, StackNumber(2), true);
         heap.free(1, 2);
-        heap.allocate(1, 4, 50, StackId(3), true);
+        heap.allocate(1, 4, 50, StackNumber(3), true);
         assert_eq!(bytes(&heap.at_peak()), [(1, 60), (2, 60)]);
         assert_eq!(bytes(&heap.at_end()), [(2, 60), (3, 50)]);
     }
@@ -233,11 +233,11 @@ mod tests {
     #[test]
     fn an_end_keeps_what_was_not_released_and_an_exec_drops_it() {
         let mut heap = exact();
-        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.allocate(1, 1, 100, StackNumber(0), true);
         heap.end(1);
-        heap.allocate(1, 1, 40, StackId(1), true);
+        heap.allocate(1, 1, 40, StackNumber(1), true);
         heap.execute(1);
-        heap.allocate(1, 1, 70, StackId(2), true);
+        heap.allocate(1, 1, 70, StackNumber(2), true);
         assert_eq!(bytes(&heap.at_end()), [(0, 100), (2, 70)]);
         assert_eq!(bytes(&heap.at_peak()), [(0, 100)]);
     }
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn releases_of_inherited_and_unknown_memory_change_nothing() {
         let mut heap = exact();
-        heap.allocate(1, 1, 100, StackId(0), true);
+        heap.allocate(1, 1, 100, StackNumber(0), true);
         heap.free(2, 1);
         heap.free(1, 9);
-        heap.allocate(1, 2, 30, StackId(1), false);
+        heap.allocate(1, 2, 30, StackNumber(1), false);
         assert_eq!(bytes(&heap.at_end()), [(0, 100)]);
         assert_eq!(heap.unfollowed().samples, 1);
         assert_eq!(bytes(&heap.ever()), [(0, 100), (1, 30)]);
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn a_repeated_number_replaces_its_allocation() {
         let mut heap = exact();
-        heap.allocate(1, 1, 100, StackId(0), true);
-        heap.allocate(1, 1, 50, StackId(0), true);
+        heap.allocate(1, 1, 100, StackNumber(0), true);
+        heap.allocate(1, 1, 50, StackNumber(0), true);
         assert_eq!(bytes(&heap.at_end()), [(0, 50)]);
         heap.free(1, 1);
         assert_eq!((heap.in_use, heap.live), (0, Estimate::default()));

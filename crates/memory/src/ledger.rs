@@ -9,7 +9,7 @@ use crate::look::{Look, Region};
 use crate::pages::{CHUNK, Pages, Slot};
 use crate::process::{Mapping, Mappings, Process};
 use crate::windows;
-use crate::{Owner, StackId};
+use crate::{Owner, StackNumber};
 
 /// Maximum number of pages of a huge page: 1 GiB with pages of 4 KiB.
 const MAX_HUGE: u64 = 1 << 18;
@@ -121,7 +121,7 @@ impl Ledger {
     }
 
     /// Adds a page fault.
-    pub fn fault(&mut self, pid: i32, address: u64, stack: StackId) {
+    pub fn fault(&mut self, pid: i32, address: u64, stack: StackNumber) {
         let process = self.processes.entry(pid).or_default();
         let kind = process.mappings.at(address, self.stack);
         let kind = kind.unwrap_or_else(|| self.kinds.intern(b""));

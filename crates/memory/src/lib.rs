@@ -17,17 +17,17 @@
 //!
 //! # Examples
 //! ```
-//! use rprof_memory::{Ledger, Look, Owner, Region, StackId};
+//! use rprof_memory::{Ledger, Look, Owner, Region, StackNumber};
 //!
 //! let mut ledger = Ledger::new(4096);
-//! ledger.fault(7, 0x10_000, StackId(1));
-//! ledger.fault(7, 0x11_000, StackId(1));
+//! ledger.fault(7, 0x10_000, StackNumber(1));
+//! ledger.fault(7, 0x11_000, StackNumber(1));
 //! // The program gave the first page back, and the kernel made a third one resident.
 //! let region = Region::new(0x10_000..0x20_000, b"[heap]").with_present(vec![0x11..0x13]);
 //! let look = Look { pid: 7, regions: vec![region], ..Look::default() };
 //! ledger.look(&look, Owner::Unseen);
 //! let owners: Vec<_> = ledger.live().iter().map(|share| (share.owner, share.pages)).collect();
-//! assert_eq!(owners, [(Owner::Fault(StackId(1)), 1), (Owner::Unseen, 1)]);
+//! assert_eq!(owners, [(Owner::Fault(StackNumber(1)), 1), (Owner::Unseen, 1)]);
 //! ```
 //!
 //! | module | contents |
@@ -82,13 +82,13 @@ pub const FIRST_FRAMES: [&str; 6] = [
 
 /// Number of a stack, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub u32);
+pub struct StackNumber(pub u32);
 
 /// Cause of a resident page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// A page fault with this stack.
-    Fault(StackId),
+    Fault(StackNumber),
     /// The page was resident before the recording.
     Before,
     /// The page became resident without a known fault: the kernel made it (`MAP_POPULATE`,

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use rprof_jit::InterpretedNames;
-use rprof_memory::StackId;
+use rprof_memory::StackNumber;
 use rprof_records::{ContextMarker, Misc, Sample, SampleFields};
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -61,7 +61,7 @@ impl DistinctStacks {
         misc: Misc,
         time: u64,
         is_own: impl Fn(u64) -> bool,
-    ) -> StackId {
+    ) -> StackNumber {
         let mut chain = std::mem::take(&mut self.chain);
         chain.clear();
         let entries = sample
@@ -111,7 +111,7 @@ impl DistinctStacks {
             stack.address = sample.addr().unwrap_or(0);
         }
         self.chain = chain;
-        StackId(id)
+        StackNumber(id)
     }
 
     pub(crate) fn fields(stack: &KnownStack) -> SampleFields {
@@ -127,7 +127,7 @@ impl DistinctStacks {
         }
     }
 
-    pub(crate) fn get(&self, id: StackId) -> Option<&KnownStack> {
+    pub(crate) fn get(&self, id: StackNumber) -> Option<&KnownStack> {
         self.stacks.get(id.0 as usize)
     }
 

@@ -58,7 +58,7 @@ pub use dwarf::LineRange;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols, is_by_ghc};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
-pub use memory::Memory;
+pub use memory::MemoryLimits;
 pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, Reason, RemoteFiles};
 pub use symbolizer::{
     Code, FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,

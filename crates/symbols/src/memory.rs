@@ -1,4 +1,4 @@
-//! [`Memory`]: memory limits for decompressed parts of files.
+//! [`MemoryLimits`]: limits of memory for decompressed parts of files.
 
 use crate::pages::Pages;
 use rprof_image::MemoryBudget;
@@ -10,16 +10,16 @@ const OF_STRANGERS: u64 = 256 << 20;
 /// Minimum limit for trusted files, in bytes.
 const OF_OURS: u64 = 1 << 30;
 
-/// Memory limits for decompression, shared by all images of a [`Symbolizer`](crate::Symbolizer).
+/// Limits of memory for decompression, shared by all images of a [`Symbolizer`](crate::Symbolizer).
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct MemoryLimits {
     /// Limit for files owned by root or this user.
     pub ours: MemoryBudget,
     /// Limit for files of a recording or of other users.
     pub strangers: MemoryBudget,
 }
 
-impl Default for Memory {
+impl Default for MemoryLimits {
     fn default() -> Self {
         let ours = machine_memory().map_or(OF_OURS, |all| OF_OURS.max(all / 4));
         Self {
@@ -29,7 +29,7 @@ impl Default for Memory {
     }
 }
 
-impl Memory {
+impl MemoryLimits {
     /// Creates two limits of this many bytes each.
     #[must_use]
     pub fn of_all(bytes: u64) -> Self {
@@ -75,6 +75,6 @@ mod tests {
     fn a_quarter_of_the_memory_is_ours() {
         let all = machine_memory().unwrap();
         assert!(all > 64 << 20, "{all}");
-        assert!(Memory::default().ours.most() >= all / 4);
+        assert!(MemoryLimits::default().ours.most() >= all / 4);
     }
 }

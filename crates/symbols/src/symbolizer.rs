@@ -17,7 +17,7 @@ use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux, VmlinuxError};
 use crate::linkage_names;
 use crate::located::LocatedNames;
-use crate::memory::Memory;
+use crate::memory::MemoryLimits;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
@@ -198,7 +198,7 @@ impl Symbolizer {
 
     /// Returns the memory limits for decompression.
     #[must_use]
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &MemoryLimits {
         &self.debug_files.memory
     }
 

@@ -26,7 +26,7 @@ fn text(ledger: &Ledger, shares: &[Share]) -> Vec<String> {
     let text = |share: &Share| {
         let kind = String::from_utf8_lossy(ledger.kind_name(share.kind)).into_owned();
         let owner = match share.owner {
-            Owner::Fault(StackId(stack)) => stack.to_string(),
+            Owner::Fault(StackNumber(stack)) => stack.to_string(),
             owner => format!("{owner:?}"),
         };
         format!("{} {owner} {kind} {}", share.pid, share.pages)
@@ -39,9 +39,9 @@ fn the_last_fault_owns_a_page_until_a_look_finds_it_absent() {
     let mut ledger = ledger();
     ledger.map(7, 0..100 * PAGE, b"[heap]");
     for page in 0..10 {
-        ledger.fault(7, page * PAGE + 5, StackId(1));
+        ledger.fault(7, page * PAGE + 5, StackNumber(1));
     }
-    ledger.fault(7, 9 * PAGE, StackId(2));
+    ledger.fault(7, 9 * PAGE, StackNumber(2));
     assert_eq!(
         text(&ledger, &ledger.live()),
         ["7 1 [heap] 9", "7 2 [heap] 1"]
@@ -56,7 +56,7 @@ fn the_last_fault_owns_a_page_until_a_look_finds_it_absent() {
         text(&ledger, &ledger.touched()),
         ["7 1 [heap] 10", "7 2 [heap] 1"]
     );
-    ledger.fault(7, 5 * PAGE, StackId(3));
+    ledger.fault(7, 5 * PAGE, StackNumber(3));
     assert_eq!(ledger.resident(), 6);
     assert_eq!(
         ledger
@@ -71,7 +71,7 @@ fn the_last_fault_owns_a_page_until_a_look_finds_it_absent() {
 #[test]
 fn a_look_names_the_kind_of_earlier_faults() {
     let mut ledger = ledger();
-    ledger.fault(7, 3 * PAGE, StackId(1));
+    ledger.fault(7, 3 * PAGE, StackNumber(1));
     assert_eq!(text(&ledger, &ledger.live()), ["7 1 [anon] 1"]);
     let seen = region(0..8, "/lib/a.so").with_present(vec![3..4]);
     ledger.look(&look(7, vec![seen]), Owner::Unseen);
@@ -82,8 +82,8 @@ fn a_look_names_the_kind_of_earlier_faults() {
 #[test]
 fn pages_without_a_fault_take_their_window_and_others_have_no_owner() {
     let mut ledger = ledger();
-    ledger.fault(7, 18 * PAGE, StackId(1));
-    ledger.fault(7, 1030 * PAGE, StackId(2));
+    ledger.fault(7, 18 * PAGE, StackNumber(1));
+    ledger.fault(7, 1030 * PAGE, StackNumber(2));
     let file = region(0..64, "/lib/a.so")
         .with_present(vec![16..33])
         .with_window(16);
@@ -108,7 +108,7 @@ fn faults_on_read_only_files_after_the_last_look_have_neighbours() {
     let mut ledger = ledger();
     ledger.map_read_only_file(7, 8 * PAGE..40 * PAGE, b"/lib/a.so");
     ledger.map(7, 40 * PAGE..80 * PAGE, b"/lib/a.so");
-    ledger.fault(7, 10 * PAGE, StackId(1));
+    ledger.fault(7, 10 * PAGE, StackNumber(1));
     let seen = Region {
         is_read_only_file: true,
         ..region(8..40, "/lib/a.so").with_present(vec![10..12])
@@ -117,7 +117,7 @@ fn faults_on_read_only_files_after_the_last_look_have_neighbours() {
     ledger.look(&look(7, vec![seen, writable]), Owner::Unseen);
     // The mapping begins and ends within a window; written files have no neighbours.
     for page in [9, 36, 50] {
-        ledger.fault(7, page * PAGE, StackId(2));
+        ledger.fault(7, page * PAGE, StackNumber(2));
     }
     assert_eq!(ledger.resident(), 5);
     ledger.add_neighbours(7);
@@ -133,7 +133,7 @@ fn faults_on_read_only_files_after_the_last_look_have_neighbours() {
     ledger.add_neighbours(7);
     assert_eq!(ledger.resident(), 17);
     // A file that was unmapped has none.
-    ledger.fault(7, 20 * PAGE, StackId(3));
+    ledger.fault(7, 20 * PAGE, StackNumber(3));
     ledger.release(7, 8..40);
     ledger.add_neighbours(7);
     assert_eq!(ledger.resident(), 1);
@@ -143,10 +143,10 @@ fn faults_on_read_only_files_after_the_last_look_have_neighbours() {
 fn a_child_inherits_owners_and_its_copies_take_over() {
     let mut ledger = ledger();
     for page in 0..10 {
-        ledger.fault(7, page * PAGE, StackId(1));
+        ledger.fault(7, page * PAGE, StackNumber(1));
     }
     ledger.fork(7, 8);
-    ledger.fault(8, 0, StackId(2));
+    ledger.fault(8, 0, StackNumber(2));
     assert_eq!(
         text(&ledger, &ledger.live()),
         ["7 1 [anon] 10", "8 1 [anon] 9", "8 2 [anon] 1"]
@@ -166,8 +166,8 @@ fn a_child_inherits_owners_and_its_copies_take_over() {
 #[test]
 fn the_first_look_finds_memory_from_before_and_unknown_regions_keep_owners() {
     let mut ledger = ledger();
-    ledger.fault(7, 5 * PAGE, StackId(1));
-    ledger.fault(7, 1000 * PAGE, StackId(1));
+    ledger.fault(7, 5 * PAGE, StackNumber(1));
+    ledger.fault(7, 1000 * PAGE, StackNumber(1));
     let sparse = Region {
         present: None,
         ..region(512..1 << 30, "[shadow]")
@@ -186,7 +186,7 @@ fn a_huge_page_that_faults_during_a_look_gets_its_owner_at_the_next() {
     let huge = region(512..1024, "").with_present(vec![512..1024]);
     let seen = look(7, vec![huge.with_window(512)]);
     ledger.look(&seen, Owner::Unseen);
-    ledger.fault(7, 700 * PAGE, StackId(1));
+    ledger.fault(7, 700 * PAGE, StackNumber(1));
     assert_eq!(ledger.resident_of(7), [1, 0, 511]);
     ledger.look(&seen, Owner::Unseen);
     assert_eq!(ledger.resident_of(7), [512, 0, 0]);
@@ -198,10 +198,10 @@ fn a_page_that_faults_during_a_look_has_one_owner() {
     let mut ledger = ledger();
     let both = look(1, vec![region(16..32, "").with_present(vec![16..18])]);
     let later = FxHashSet::from_iter([17]);
-    ledger.fault(1, 16 << 12, StackId(1));
+    ledger.fault(1, 16 << 12, StackNumber(1));
     ledger.look(&Look { later, ..both }, Owner::Unseen);
     assert_eq!(ledger.resident(), 1);
-    ledger.fault(1, 17 << 12, StackId(2));
+    ledger.fault(1, 17 << 12, StackNumber(2));
     let expected = ["1 1 [anon] 1", "1 2 [anon] 1"];
     assert_eq!(text(&ledger, &ledger.live()), expected);
     assert_eq!(text(&ledger, &ledger.touched()), expected);
@@ -211,7 +211,7 @@ fn a_page_that_faults_during_a_look_has_one_owner() {
 #[test]
 fn a_huge_page_whose_fault_has_not_ended_keeps_its_owner() {
     let mut ledger = ledger();
-    ledger.fault(7, 600 * PAGE, StackId(1));
+    ledger.fault(7, 600 * PAGE, StackNumber(1));
     let huge = |present| region(512..1024, "").with_present(present).with_window(512);
     let absent = look(7, vec![huge(vec![])]);
     let unfinished = FxHashSet::from_iter([600]);
@@ -231,7 +231,7 @@ fn released_pages_have_no_owner_and_moved_ones_keep_theirs() {
     let mut ledger = ledger();
     ledger.map(7, 0..100 * PAGE, b"");
     for page in 0..10 {
-        ledger.fault(7, page * PAGE, StackId(page as u32 / 5));
+        ledger.fault(7, page * PAGE, StackNumber(page as u32 / 5));
     }
     ledger.release(7, 3..5);
     ledger.release(7, 3..4);
@@ -258,8 +258,8 @@ fn released_pages_have_no_owner_and_moved_ones_keep_theirs() {
 fn a_look_does_not_bring_back_pages_of_a_release_that_has_not_ended() {
     let mut ledger = ledger();
     ledger.map(7, 0..100 * PAGE, b"");
-    ledger.fault(7, PAGE, StackId(1));
-    ledger.fault(7, 2 * PAGE, StackId(1));
+    ledger.fault(7, PAGE, StackNumber(1));
+    ledger.fault(7, 2 * PAGE, StackNumber(1));
     ledger.release(7, 2..50);
     let seen = || region(0..100, "").with_present(vec![1..4]);
     let early = Look {
@@ -277,7 +277,7 @@ fn pages_that_are_released_during_a_look_have_an_owner_until_the_release() {
     let mut ledger = ledger();
     ledger.map(7, 0..100 * PAGE, b"");
     for page in 0..4 {
-        ledger.fault(7, page * PAGE, StackId(1));
+        ledger.fault(7, page * PAGE, StackNumber(1));
     }
     let during = Look {
         released: vec![0..1, 2..50],
@@ -293,7 +293,7 @@ fn pages_that_are_released_during_a_look_have_an_owner_until_the_release() {
 fn one_fault_owns_all_of_a_huge_page() {
     let mut ledger = ledger();
     ledger.map(7, 0..2000 * PAGE, b"");
-    ledger.fault(7, 1000 * PAGE, StackId(1));
+    ledger.fault(7, 1000 * PAGE, StackNumber(1));
     ledger.huge_fault(7, 1000 * PAGE, 512);
     ledger.huge_fault(7, 1100 * PAGE, 500);
     ledger.huge_fault(7, 100 * PAGE, 512);

@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 
 use rprof_jit::InterpretedNames;
-use rprof_memory::{Estimate, Heap, History, Requests, Sampling, StackId};
+use rprof_memory::{Estimate, Heap, History, Requests, Sampling, StackNumber};
 use rprof_preload::Hit;
 use rprof_records::{Misc, ProcessEvent, SampleFields};
 use rprof_sampler::Session;
@@ -97,7 +97,7 @@ pub(crate) struct Allocations {
     /// The hits, and the samples in their place.
     summed: SummedSamples,
     /// Bytes in use at the last snapshot.
-    history: History<StackId>,
+    history: History<StackNumber>,
     /// Time of the last record.
     last: u64,
     /// Time from which a snapshot may be due.
@@ -219,7 +219,7 @@ impl Allocations {
             .map(|(stack, sum)| (stack, sum.bytes.round() as u64))
             .collect();
         let stacks = &self.stacks;
-        let time_of = |stack: &StackId| stacks.get(*stack).map_or(0, |known| known.time);
+        let time_of = |stack: &StackNumber| stacks.get(*stack).map_or(0, |known| known.time);
         for step in self.history.take(self.last, now, time_of) {
             let event = event_of(&step, FIRST_OVER_TIME);
             if let Some(fields) = self.fields(step.key, step.amount) {
@@ -251,7 +251,7 @@ impl Allocations {
                 self.write(event, *stack, sum.count, output)?;
             }
         }
-        let total = |sums: &[(StackId, Estimate)]| {
+        let total = |sums: &[(StackNumber, Estimate)]| {
             let mut total = Estimate::default();
             sums.iter().for_each(|(_, sum)| total += *sum);
             total
@@ -285,7 +285,7 @@ impl Allocations {
     fn write(
         &self,
         event: usize,
-        stack: StackId,
+        stack: StackNumber,
         amount: f64,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
@@ -296,7 +296,7 @@ impl Allocations {
     }
 
     /// Returns the sample for an amount of one stack.
-    fn fields(&self, stack: StackId, period: u64) -> Option<SampleFields> {
+    fn fields(&self, stack: StackNumber, period: u64) -> Option<SampleFields> {
         Some(SampleFields {
             period,
             ..DistinctStacks::fields(self.stacks.get(stack)?)

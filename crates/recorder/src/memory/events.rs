@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rprof_memory::StackId;
+use rprof_memory::StackNumber;
 use rprof_records::{Mapped, ProcessEvent};
 
 /// An event, which may wait until an earlier look is complete.
@@ -19,7 +19,7 @@ pub(crate) enum Change {
         pid: i32,
         tid: i32,
         address: u64,
-        stack: StackId,
+        stack: StackNumber,
     },
     /// Pages that are no longer mapped or empty, as page numbers.
     Released {

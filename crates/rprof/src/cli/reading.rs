@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use rprof_export::{Content, FORMATS, Format, SampleLabel};
+use rprof_export::{Content, ExportFormat, FORMATS, SampleLabel};
 use rprof_profile::Language;
 
 use super::symbols::SymbolArgs;
@@ -179,7 +179,7 @@ pub(crate) struct ReportArgs {
 
     /// Output format
     #[arg(long, help_heading = "Output", value_name = "FORMAT", default_value = "text", value_parser = report_format())]
-    pub(crate) format: &'static Format,
+    pub(crate) format: &'static ExportFormat,
 
     /// Show a call tree below each row: `callee` shows callers (default when sorted by self),
     /// `caller` shows callees (default with --children); `,PERCENT` hides branches below this share
@@ -270,10 +270,11 @@ pub(crate) enum SortKey {
 }
 
 /// Accepts every report format.
-fn report_format() -> impl TypedValueParser<Value = &'static Format> {
-    let values = Format::of(Content::Functions)
+fn report_format() -> impl TypedValueParser<Value = &'static ExportFormat> {
+    let values = ExportFormat::of(Content::Functions)
         .map(|format| PossibleValue::new(format.name).help(format.help));
-    PossibleValuesParser::new(values).map(|name| Format::by_name(&name).unwrap_or(&FORMATS[0]))
+    PossibleValuesParser::new(values)
+        .map(|name| ExportFormat::by_name(&name).unwrap_or(&FORMATS[0]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -314,7 +315,7 @@ pub(crate) struct ExportArgs {
 
     /// Format to write [default: from the output's file name]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
-    pub(crate) format: Option<&'static Format>,
+    pub(crate) format: Option<&'static ExportFormat>,
 
     /// Sample labels, to group and filter by in pprof and OpenTelemetry; each label makes the file
     /// larger [default: thread]
@@ -413,14 +414,14 @@ impl TimeUnit {
 }
 
 /// Accepts every format with more content than rows. Parquet is the agent's.
-fn export_format() -> impl TypedValueParser<Value = &'static Format> {
+fn export_format() -> impl TypedValueParser<Value = &'static ExportFormat> {
     let values = (FORMATS.iter())
         .filter(|format| format.content != Content::Functions)
         .map(|format| PossibleValue::new(format.name).help(format.help));
     let tables = PossibleValue::new("parquet").hide(true);
     PossibleValuesParser::new(values.chain([tables])).try_map(|name| {
         let elsewhere = "`rprof-agent export RECORDING -o FOLDER` writes Parquet tables";
-        Format::by_name(&name).ok_or(elsewhere)
+        ExportFormat::by_name(&name).ok_or(elsewhere)
     })
 }
 

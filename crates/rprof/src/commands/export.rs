@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use rprof_export::{Content, ExportOptions, FORMATS, Format, ReportOptions, RowOptions, folded};
+use rprof_export::{
+    Content, ExportFormat, ExportOptions, FORMATS, ReportOptions, RowOptions, folded,
+};
 use rprof_profile::waits::is_of_waits;
 use rprof_profile::{EventSummary, Keys, Profile, WeighBy, WeightUnit};
 
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
 
 fn write(
     args: &ExportArgs,
-    format: &Format,
+    format: &ExportFormat,
     profile: &Profile,
     options: &ReportOptions,
     out: &mut dyn Write,
@@ -115,9 +117,9 @@ fn write(
     }
 }
 
-fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
+fn by_suffix(path: &Path) -> Result<&'static ExportFormat, Failure> {
     let name = path.to_string_lossy();
-    Format::by_suffix(&name).ok_or_else(|| {
+    ExportFormat::by_suffix(&name).ok_or_else(|| {
         let all = FORMATS.iter().flat_map(|format| format.suffixes);
         let message = format!(
             "unknown format of {name}: give --format, or a name that ends in {}",

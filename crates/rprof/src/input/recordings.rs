@@ -15,7 +15,7 @@ use rprof_profile::pattern::matches_function;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_records::request_context;
-use rprof_symbols::{Memory, Style, Symbolizer, SymbolizerBuilder};
+use rprof_symbols::{MemoryLimits, Style, Symbolizer, SymbolizerBuilder};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SampleFilterArgs, SymbolArgs, WeightArg};
 use crate::input::downloads::Downloads;
@@ -492,7 +492,7 @@ impl SymbolArgs {
             .root(self.symfs.clone())
             .memory(
                 self.memory_limit
-                    .map_or_else(Memory::default, Memory::of_all),
+                    .map_or_else(MemoryLimits::default, MemoryLimits::of_all),
             )
             .vmlinux(self.vmlinux.clone())
             .kernel_cache(PrivateCache::of_user())

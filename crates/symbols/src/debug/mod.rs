@@ -29,7 +29,7 @@ pub(crate) use places::without_dots;
 
 use crate::dwarf::{DwarfFile, SplitFiles};
 use crate::elf::ElfSymbols;
-use crate::memory::Memory;
+use crate::memory::MemoryLimits;
 use below::{RootFiles, has_code};
 use rprof_image::{
     BuildId, ImageFile, LastingPlaces, OpenError, RegularFile, RemoteFile, RemoteFiles, RemoteKind,
@@ -51,7 +51,7 @@ pub(crate) struct DebugFiles {
     /// Folder that replaces `/` in paths of images and debug files.
     pub(crate) root: Option<PathBuf>,
     pub(crate) root_files: Arc<RootFiles>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryLimits,
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
     /// If set, files in other places are not kept open: see
     /// [`SymbolizerBuilder::releases_files`](crate::SymbolizerBuilder::releases_files).
@@ -69,7 +69,7 @@ impl Default for DebugFiles {
             perf_cache: home.map(|home| Path::new(&home).join(".debug")),
             root: None,
             root_files: Arc::default(),
-            memory: Memory::default(),
+            memory: MemoryLimits::default(),
             remote: None,
             lasting: None,
         }

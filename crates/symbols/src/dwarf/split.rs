@@ -8,7 +8,7 @@ use super::query::DwarfQuery;
 use super::sections::{Naming, Sections, Slice};
 use super::work_budget::WorkBudget;
 use crate::debug::without_dots;
-use crate::memory::Memory;
+use crate::memory::MemoryLimits;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Unit};
 use rprof_image::ImageFile;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ pub(crate) struct SplitFiles {
     /// Units of a trusted image may name any path.
     is_ours: bool,
     dirs: Vec<PathBuf>,
-    memory: Memory,
+    memory: MemoryLimits,
     package: OnceLock<Option<SplitFile>>,
     was_wanted: AtomicBool,
 }
@@ -48,7 +48,7 @@ impl SplitFiles {
         is_ours: bool,
         root: Option<PathBuf>,
         dirs: Vec<PathBuf>,
-        memory: Memory,
+        memory: MemoryLimits,
     ) -> Self {
         Self {
             images,
@@ -106,7 +106,7 @@ impl SplitFiles {
 }
 
 impl SplitFile {
-    fn open(path: &Path, memory: &Memory) -> Option<Self> {
+    fn open(path: &Path, memory: &MemoryLimits) -> Option<Self> {
         let file = ImageFile::open(path).ok()?;
         let sections = Sections::find(file.bytes(), Naming::Split, memory.of(&file)).ok()??;
         Some(Self { file, sections })
@@ -173,7 +173,7 @@ mod tests {
         let debug = "/usr/lib/debug";
         let dirs = vec![below(debug), debug.into()];
         let images = vec![below("/opt/x/bin/app")];
-        let memory = Memory::default();
+        let memory = MemoryLimits::default();
         SplitFiles::new(images, is_ours, root, dirs, memory).place(Path::new(stated))
     }
 

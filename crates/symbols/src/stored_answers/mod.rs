@@ -11,7 +11,7 @@
 mod format;
 
 use crate::dwarf::{DebugInfo, DwarfQuery, Found};
-use crate::memory::Memory;
+use crate::memory::MemoryLimits;
 use format::{Decoder, LIMIT, StoredAnswers, encode};
 use rprof_image::FileVersion;
 use rprof_output::PrivateCache;
@@ -51,7 +51,7 @@ impl AnswerStore {
     pub(crate) fn resolve(
         &self,
         cache: &PrivateCache,
-        memory: &Memory,
+        memory: &MemoryLimits,
         debug: &DebugInfo<'_>,
         svmas: &[u64],
         query: DwarfQuery,

@@ -4,7 +4,7 @@ use super::Symbolizer;
 use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::kernel::{KernelSymbols, RunningKernel, Vmlinux};
-use crate::memory::Memory;
+use crate::memory::MemoryLimits;
 use crate::once_map::OnceMap;
 use crate::{Reason, Style};
 use rprof_image::RemoteFiles;
@@ -115,7 +115,7 @@ impl SymbolizerBuilder {
     /// Sets the memory limits for decompression. By default 256 MiB for files of other users, and a
     /// quarter of the machine's memory, at least 1 GiB, for trusted files.
     #[must_use]
-    pub fn memory(mut self, memory: Memory) -> Self {
+    pub fn memory(mut self, memory: MemoryLimits) -> Self {
         self.debug_files.memory = memory;
         self
     }

@@ -2,7 +2,7 @@
 
 use crate::tools::{Scratch, have, run};
 use rprof_image::MemoryBudget;
-use rprof_symbols::{ImageKey, Memory, Symbolizer};
+use rprof_symbols::{ImageKey, MemoryLimits, Symbolizer};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,7 +15,7 @@ int main(int n, char **a) { (void)a; return outer(n); }
 /// Returns the deepest frame names in `outer`'s first bytes and the number of refusals, with this
 /// memory limit.
 fn names(image: &Path, offset: u64, memory: u64) -> (Vec<String>, u64) {
-    let memory = Memory {
+    let memory = MemoryLimits {
         ours: MemoryBudget::new(memory),
         strangers: MemoryBudget::new(memory),
     };

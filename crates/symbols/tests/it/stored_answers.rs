@@ -2,7 +2,7 @@
 
 use crate::tools::{Scratch, have};
 use rprof_output::PrivateCache;
-use rprof_symbols::{ElfSymbols, ImageKey, Lookup, Memory, Symbolizer, SymbolizerBuilder};
+use rprof_symbols::{ElfSymbols, ImageKey, Lookup, MemoryLimits, Symbolizer, SymbolizerBuilder};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn answers_that_may_change_are_not_kept() {
     assert_eq!(kept.again(&kept.offsets), kept.anew(&kept.offsets));
     assert!(kept.files().is_empty(), "parts of it are elsewhere");
     let kept = Kept::new(&["-gz=zlib"]);
-    let little = kept.builder().memory(Memory::of_all(1000)).build();
+    let little = kept.builder().memory(MemoryLimits::of_all(1000)).build();
     kept.resolve(&little, &kept.offsets);
     assert!(kept.files().is_empty(), "there was no memory");
 }
