@@ -1,13 +1,13 @@
 //! Names in backticks, and whether they exist.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 pub(crate) struct Names {
-    words: BTreeSet<String>,
+    words: HashSet<String>,
     /// Paths from the root and from each folder below it.
-    paths: BTreeSet<String>,
+    paths: HashSet<String>,
 }
 
 /// Returns the texts between single backticks outside of code blocks.
@@ -32,8 +32,8 @@ fn is_word(letter: char) -> bool {
 
 impl Names {
     pub(crate) fn read(root: &Path, tracked: &[String], crates: &[String]) -> Self {
-        let mut words: BTreeSet<String> = crates.iter().cloned().collect();
-        let mut paths = BTreeSet::new();
+        let mut words: HashSet<String> = crates.iter().cloned().collect();
+        let mut paths = HashSet::new();
         for file in tracked {
             let parts: Vec<&str> = file.split('/').collect();
             for first in 0..parts.len() {

@@ -4,6 +4,7 @@
 mod options;
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 
 use rprof_export::clean::brief;
@@ -128,34 +129,28 @@ static COMMANDS: &[(&str, &str)] = &[
     ("fold", "`rprof collapse -i FILE` writes folded stacks"),
 ];
 
-/// Returns the answer for a command of another tool, or for a file in place of a command; `None`
-/// if the first argument is neither. Commands of rprof itself are not in the table.
+/// Returns the answer for a command of another tool; `None` if the first argument is not one.
+/// Commands of rprof itself are not in the table.
 pub(super) fn answer(arguments: &[OsString]) -> Option<String> {
     let name = arguments.get(1)?.to_str()?;
-    let Some((_, instead)) = COMMANDS.iter().find(|(command, _)| *command == name) else {
-        return for_a_file(name);
-    };
+    let (_, instead) = COMMANDS.iter().find(|(command, _)| *command == name)?;
     let file = brief(&file_in(&arguments[2..]).to_string_lossy());
     let instead = instead.replace("FILE", &file);
     Some(format!("rprof has no `{name}`: {instead}"))
 }
 
-/// Returns the command for a program or a recording, if there is such a file.
-fn for_a_file(name: &str) -> Option<String> {
-    let metadata = std::fs::metadata(name).ok()?;
-    // A command is one where a file has its name, too.
-    let is_command = || super::command().find_subcommand(name).is_some();
-    if !metadata.is_file() || name.starts_with('-') || name == "help" || is_command() {
-        return None;
-    }
+/// Returns the answer for a program or a recording in place of a command; `None` if there is no
+/// such file.
+pub(super) fn answer_to_file(arguments: &[OsString]) -> Option<String> {
+    let name = arguments.get(1)?.to_str()?;
+    let metadata = std::fs::metadata(name).ok().filter(Metadata::is_file)?;
     let shown = brief(name);
     let folder = if name.contains('/') { "" } else { "./" };
-    Some(match metadata.permissions().mode() & 0o111 {
-        0 => format!("`{shown}` is not a command: `rprof report {shown}` shows a recording"),
-        _ => {
-            format!("`{shown}` is not a command: `rprof record -- {folder}{shown}` records a program")
-        }
-    })
+    let instead = match metadata.permissions().mode() & 0o111 {
+        0 => format!("`rprof report {shown}` shows a recording"),
+        _ => format!("`rprof record -- {folder}{shown}` records a program"),
+    };
+    Some(format!("`{shown}` is not a command: {instead}"))
 }
 
 /// Returns the file behind -i, or perf's default.
@@ -199,13 +194,13 @@ mod tests {
 
     #[test]
     fn files_in_place_of_a_command_are_answered_with_the_command_that_takes_them() {
-        let text = of("rprof /proc/self/exe").unwrap_or_default();
+        let of = |name: &str| answer_to_file(&["rprof".into(), name.into()]);
+        let text = of("/proc/self/exe").unwrap_or_default();
         assert!(text.contains("`rprof record -- /proc/self/exe`"), "{text}");
-        let text = of("rprof Cargo.toml").unwrap_or_default();
+        let text = of("Cargo.toml").unwrap_or_default();
         assert!(text.contains("`rprof report Cargo.toml`"), "{text}");
-        // A folder, and nothing.
-        assert_eq!(of("rprof src"), None);
-        assert_eq!(of("rprof nothing-here"), None);
+        assert_eq!(of("src"), None);
+        assert_eq!(of("nothing-here"), None);
     }
 
     #[test]

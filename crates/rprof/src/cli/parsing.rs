@@ -92,9 +92,16 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     };
     matches
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|e| match elsewhere::answer_to_error(&e, &arguments) {
-            Some(instead) => unknown(&mut command, &arguments, &instead),
-            None => elsewhere::without_advice_on_values(e).format(&mut command),
+        .map_err(|e| {
+            if e.kind() == ErrorKind::InvalidSubcommand
+                && let Some(instead) = elsewhere::answer_to_file(&arguments)
+            {
+                return command.error(ErrorKind::InvalidSubcommand, instead);
+            }
+            match elsewhere::answer_to_error(&e, &arguments) {
+                Some(instead) => unknown(&mut command, &arguments, &instead),
+                None => elsewhere::without_advice_on_values(e).format(&mut command),
+            }
         })
 }
 
