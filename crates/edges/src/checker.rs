@@ -94,6 +94,18 @@ impl Checker {
         index
     }
 
+    /// Forgets the vdso of this machine if another image is for another processor.
+    pub(crate) fn forget_foreign_vdso(&mut self) {
+        let Some(vdso) = self.by_name.get_mut("[vdso]") else {
+            return;
+        };
+        let arch = |loaded: &Loaded| loaded.code.image.arch;
+        let of_vdso = vdso.and_then(|at| self.loaded.get(at)).map(arch);
+        if self.loaded.iter().any(|other| Some(arch(other)) != of_vdso) {
+            *vdso = None;
+        }
+    }
+
     pub(crate) fn image(&self, index: usize) -> &Image {
         &self.loaded[index].code.image
     }

@@ -8,6 +8,12 @@ use crate::unwind_info::{Caller, UnwindInfo};
 /// Length in bytes of a stub in a procedure linkage table.
 const STUB: u64 = 16;
 
+/// Length of a stub of AArch64 with `bti c` or `autia1716`.
+const PROTECTED_STUB: u64 = 24;
+
+/// Length in bytes of the code before the stubs of AArch64.
+const HEADER: u64 = 32;
+
 /// Pointer that the dynamic linker writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
@@ -152,8 +158,10 @@ impl Image {
     pub(crate) fn piece(&self, address: u64) -> Option<Piece> {
         let section = self.section(address);
         if let Some(table) = section.filter(|section| section.is_linkage_table()) {
-            let start = address - (address - table.start) % STUB;
-            let end = (start + STUB).min(table.end);
+            let (first, len) = self.stubs(table);
+            let within = address.checked_sub(first);
+            let start = within.map_or(table.start, |within| address - within % len);
+            let end = within.map_or(first, |_| start + len).min(table.end);
             return Some(Piece { start, end });
         }
         if let Some(fde) = self.unwind_info.at(address) {
@@ -172,6 +180,23 @@ impl Image {
         let start = before.filter(|at| *at >= low).unwrap_or(low);
         let end = next.min(high);
         Some(Piece { start, end })
+    }
+
+    /// Returns the address of the first stub of a linkage table, and the length of each.
+    fn stubs(&self, table: &Section) -> (u64, u64) {
+        const BTI: u32 = 0xd503_245f;
+        const AUTHENTICATES: u32 = 0xd503_219f;
+        let first = table.start + HEADER;
+        let word = |at: u64| {
+            let bytes = self.bytes(at)?.first_chunk::<4>()?;
+            Some(u32::from_le_bytes(*bytes))
+        };
+        let is_protected = self.arch == Arch::Aarch64
+            && (word(first) == Some(BTI) || word(first + 12) == Some(AUTHENTICATES));
+        match is_protected {
+            true => (first, PROTECTED_STUB),
+            false => (table.start, STUB),
+        }
     }
 
     fn end(&self, address: u64) -> u64 {

@@ -153,6 +153,7 @@ pub fn check(text: &str, callers: Callers) -> Report {
             checker.image_of(line.object);
         }
     }
+    checker.forget_foreign_vdso();
     let mut report = Report::default();
     let mut seen: FxHashMap<(Frame, Frame), Seen<'_>> = FxHashMap::default();
     for (thread, lines) in stacks(text) {

@@ -1,4 +1,4 @@
-//! The vdso of this process. All processes of the machine have the same.
+//! The vdso of this process. All 64-bit processes of the machine have the same.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

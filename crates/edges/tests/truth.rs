@@ -156,3 +156,25 @@ fn aarch64_stacks_without_their_second_frame_are_impossible() {
     let report = checked(&program, &stacks);
     assert!(report.impossible() * 10 > report.checked() * 9, "{report}");
 }
+
+/// This machine's vdso is not the vdso of a recording of another processor.
+#[test]
+fn the_vdso_of_another_processor_is_unknown() {
+    const BLR: u32 = 0xd63f_0000;
+    let program = Path::new(ROOT).join("fixtures/aarch64/tree");
+    let code = std::fs::read(&program).expect("a program");
+    let is_by_pointer = |behind: &u64| {
+        let call = &code[*behind as usize - 4..*behind as usize];
+        u32::from_le_bytes(call.try_into().unwrap()) & 0xffff_fc1f == BLR
+    };
+    let mut callers = traced()
+        .into_iter()
+        .flat_map(|stack| stack.into_iter().skip(1));
+    let caller = callers
+        .find(is_by_pointer)
+        .expect("a call through a pointer");
+    let program = program.display();
+    let text = format!("program 1/1 1.0: \n\t810 ([vdso])\n\t{caller:x} ({program})\n\n");
+    let report = check(&text, Callers::Return);
+    assert_eq!((report.checked(), report.stacks), (0, 1), "{report}");
+}

@@ -155,7 +155,21 @@ impl PlainRule {
         is_size && arch.is_x86() && !self.is_go
     }
 
-    /// Equivalent to [`step::apply`] with the original rule.
+    /// Returns the CFA of AArch64 code by its frame record, which x29 points to. A frame pointer led to
+    /// the frame, so its stack pointer is unknown.
+    #[cold]
+    fn cfa_by_record(&self, registers: &Registers) -> Option<u64> {
+        let arch = registers.arch();
+        let mut saved = self.saved.iter().take(usize::from(self.count));
+        let (_, record) = saved.find(|(register, _)| *register == arch.fp())?;
+        let is_record = arch == Arch::Aarch64
+            && self.cfa_register == arch.sp()
+            && self.return_address == record.checked_add(8)?;
+        let fp = registers.frame_pointer().filter(|_| is_record)?;
+        Some(fp.wrapping_add_signed(-i64::from(*record)))
+    }
+
+    /// Equivalent to [`step::apply`] with the original rule, except for an unknown stack pointer.
     #[inline]
     pub(crate) fn apply(
         &self,
@@ -163,10 +177,10 @@ impl PlainRule {
         memory: &dyn Memory,
     ) -> Result<Caller, Fault> {
         let arch = registers.arch();
-        let cfa = registers
-            .get(self.cfa_register)
-            .ok_or(Fault::Register(self.cfa_register))?
-            .wrapping_add_signed(self.cfa_offset.into());
+        let cfa = match registers.get(self.cfa_register) {
+            Some(value) => value.wrapping_add_signed(self.cfa_offset.into()),
+            None => (self.cfa_by_record(registers)).ok_or(Fault::Register(self.cfa_register))?,
+        };
         let slot = cfa.wrapping_add_signed(self.return_address.into());
         let return_address = arch.read_word(memory, slot).ok_or(Fault::Memory(slot))?;
         let sp = registers.sp();

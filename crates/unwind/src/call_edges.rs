@@ -14,10 +14,10 @@ use std::sync::Arc;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::branch::Branch;
+use crate::branch::{Branch, LinkUse};
 use crate::cache::PlainRule;
 use crate::modules::{
-    any_call_target, call_target, is_image_of, linkage_slot, pointer, read_code, word_at,
+    Piece, any_call_target, call_target, is_image_of, linkage_slot, pointer, read_code, word_at,
 };
 use crate::simulate::{is_plt_jump, pushes_own_address};
 use crate::table::Found;
@@ -47,12 +47,6 @@ const MAX_PATHS: usize = 256;
 
 /// Usual alignment of functions in bytes.
 const ALIGNMENT: u64 = 16;
-
-/// Bytes that are read at a time.
-const PIECE: usize = 256;
-
-/// Maximum length in bytes of an instruction.
-const MAX_INSTRUCTION: usize = 15;
 
 /// Maximum distance in bytes to the target of the call with which a retpoline begins.
 const MAX_RETPOLINE: u64 = 32;
@@ -418,8 +412,8 @@ fn find_exits(
     };
     let mut piece = Piece::default();
     let mut exits = match table.arch() {
-        Arch::Aarch64 => walk(function, limit, leaves, |ip, _| {
-            Some(aarch64_step(ip, word_at(ip, module, modules)?))
+        Arch::Aarch64 => walk(function, limit, leaves, |ip, calls| {
+            Some(aarch64_step(ip, word_at(ip, module, modules)?, calls))
         }),
         arch => walk(function, limit, leaves, |ip, pushed| {
             let instruction = piece.decode(arch, ip, module, modules);
@@ -496,18 +490,26 @@ fn walk(
 }
 
 /// Decodes an instruction of AArch64. A jump to an address in a register is open: a jump table cannot
-/// be told from a tail call.
-fn aarch64_step(ip: u64, word: u32) -> Step {
-    let branch = Branch::decode(word, ip);
+/// be told from a tail call. `calls` is 1 while the link register has the return address of a call. Code
+/// that saves it belongs to the next function, since the call did not return.
+fn aarch64_step(ip: u64, word: u32, calls: &mut i64) -> Step {
+    let (branch, link) = (Branch::decode(word, ip), LinkUse::decode(word));
+    let way = match branch {
+        None if *calls == 1 && link == Some(LinkUse::Saved) => Way::End,
+        None => Way::On,
+        Some(Branch::Call(_)) => Way::Call,
+        Some(Branch::Jump(target)) => Way::Jump(target),
+        Some(Branch::Conditional(target)) => Way::Conditional(target),
+        Some(Branch::Indirect(_)) => Way::Table,
+        Some(Branch::Return(_)) => Way::End,
+    };
+    *calls = match (&way, link) {
+        (Way::Call, _) => 1,
+        (_, Some(LinkUse::Restored)) => 0,
+        _ => *calls,
+    };
     Step {
-        way: match branch {
-            None => Way::On,
-            Some(Branch::Call(_)) => Way::Call,
-            Some(Branch::Jump(target)) => Way::Jump(target),
-            Some(Branch::Conditional(target)) => Way::Conditional(target),
-            Some(Branch::Indirect(_)) => Way::Table,
-            Some(Branch::Return(_)) => Way::End,
-        },
+        way,
         next: ip.wrapping_add(4),
         is_open: matches!(branch, Some(Branch::Indirect(_))),
     }
@@ -569,32 +571,5 @@ fn pushed_after(arch: Arch, instruction: &Instruction, pushed: i64) -> i64 {
         Mnemonic::Mov | Mnemonic::Lea if is_stack_pointer => word,
         Mnemonic::Call => pushed,
         _ => pushed.saturating_sub(instruction.stack_pointer_increment().into()),
-    }
-}
-
-/// The piece of code that was read last.
-#[derive(Default)]
-struct Piece {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Piece {
-    fn decode(
-        &mut self,
-        arch: Arch,
-        ip: u64,
-        module: Module<'_>,
-        modules: &dyn Modules,
-    ) -> Instruction {
-        let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);
-        if self.bytes.len().saturating_sub(within(self.start)) < MAX_INSTRUCTION {
-            self.start = ip;
-            self.bytes.resize(PIECE, 0);
-            let len = read_code(module, modules, ip, &mut self.bytes);
-            self.bytes.truncate(len);
-        }
-        let bytes = self.bytes.get(within(self.start)..).unwrap_or(&[]);
-        Decoder::with_ip(arch.bits(), bytes, ip, DecoderOptions::NONE).decode()
     }
 }

@@ -2,7 +2,14 @@
 
 use crate::branch::Branch;
 use crate::{Arch, UnwindTable, code};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
 use std::sync::Arc;
+
+/// Number of bytes of code that are read at a time.
+const PIECE: usize = 256;
+
+/// Maximum length in bytes of an x86 instruction.
+const MAX_INSTRUCTION: usize = 15;
 
 /// Code at an address: an image with its table, or code without an image.
 #[derive(Debug, Clone, Copy)]
@@ -180,4 +187,31 @@ pub(crate) fn is_image_of(
     modules.find(avma).is_some_and(|image| {
         image.bias == bias && image.table.is_some_and(|other| std::ptr::eq(other, table))
     })
+}
+
+/// The piece of x86 code that was read last.
+#[derive(Default)]
+pub(crate) struct Piece {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    pub(crate) fn decode(
+        &mut self,
+        arch: Arch,
+        ip: u64,
+        module: Module<'_>,
+        modules: &dyn Modules,
+    ) -> Instruction {
+        let within = |start: u64| usize::try_from(ip.wrapping_sub(start)).unwrap_or(usize::MAX);
+        if self.bytes.len().saturating_sub(within(self.start)) < MAX_INSTRUCTION {
+            self.start = ip;
+            self.bytes.resize(PIECE, 0);
+            let len = read_code(module, modules, ip, &mut self.bytes);
+            self.bytes.truncate(len);
+        }
+        let bytes = self.bytes.get(within(self.start)..).unwrap_or(&[]);
+        Decoder::with_ip(arch.bits(), bytes, ip, DecoderOptions::NONE).decode()
+    }
 }

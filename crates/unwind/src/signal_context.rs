@@ -6,7 +6,7 @@ use crate::{Arch, Memory, Modules, Registers};
 
 /// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
 /// stack pointer after the handler returned. Several words must have rare values.
-pub(crate) fn interrupted(
+fn interrupted(
     arch: Arch,
     sp: u64,
     memory: &dyn Memory,
@@ -17,6 +17,24 @@ pub(crate) fn interrupted(
         Arch::Aarch64 => interrupted_aarch64(sp, memory, modules),
         Arch::X86 => interrupted_x86(sp, memory, modules),
     }
+}
+
+/// Size in bytes of `struct rt_sigframe` of AArch64. A frame record follows, to which x29 points.
+const FRAME_AARCH64: u64 = 4688;
+
+/// Returns the registers that a signal interrupted, for a frame that the handler returns to. A frame
+/// pointer may have led to it, so that its stack pointer is unknown.
+pub(crate) fn interrupted_at(
+    registers: &Registers,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
+) -> Option<Registers> {
+    let arch = registers.arch();
+    let sp = match (registers.get(arch.sp()), registers.frame_pointer()) {
+        (None, Some(record)) if arch == Arch::Aarch64 => record.wrapping_sub(FRAME_AARCH64),
+        _ => registers.sp(),
+    };
+    interrupted(arch, sp, memory, modules)
 }
 
 /// DWARF numbers in the order of `struct sigcontext`, without rip. Source:
@@ -95,7 +113,9 @@ fn interrupted_aarch64(sp: u64, memory: &dyn Memory, modules: &dyn Modules) -> O
     const REGISTERS: u64 = 128 + 176 + 8;
     let ip = read(REGISTERS + 8 * 32)?;
     let state = read(REGISTERS + 8 * 33)?;
-    let has_signal = || read(0).is_some_and(|word| (1..=64).contains(&(word & 0xffff_ffff)));
+    // Memory of zeros is no frame.
+    let has_signal =
+        || ip != 0 && read(0).is_some_and(|word| (1..=64).contains(&(word & 0xffff_ffff)));
     // `uc_flags` and `uc_link`.
     let plausible = read(128)? == 0
         && read(136)? == 0

@@ -99,6 +99,12 @@ pub(crate) fn apply(
     if caller.get(arch.sp()).is_none() {
         return Err(Fault::Bad);
     }
+    if let Cfa::Register(0..=18, _) = rule.rule.cfa
+        && arch == Arch::Aarch64
+    {
+        // `longjmp`: a buffer in memory, which has the registers, counts as the frame.
+        caller.forget(arch.sp());
+    }
     if arch == Arch::Aarch64 && !rule.rule.signal {
         // The call overwrote it.
         caller.forget(arch::aarch64::LR);

@@ -406,9 +406,13 @@ impl Unwinder {
         if let Some(module) = module
             && let Some(table) = module.table
         {
+            let context = self.context(frame, Some(module), memory, modules, blobs);
+            let found = self.in_prologue(&context, table, module.bias, registers);
+            if let Some(found) = found {
+                return Ok(found);
+            }
             let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
             if let Some(Err(_)) = &by_table {
-                let context = self.context(frame, Some(module), memory, modules, blobs);
                 let found = self.where_rules_fail(&context, table, module.bias, registers);
                 if let Some(found) = found {
                     return Ok(found);

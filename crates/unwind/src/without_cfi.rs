@@ -139,6 +139,12 @@ impl Context<'_> {
                 outcome => return outcome,
             }
         }
+        // The first entry of a PLT pushes two words, which the called code removes.
+        if self.pushed_by_plt(registers).is_some()
+            && let Some(caller) = self.just_called(registers, false)
+        {
+            return Outcome::Caller(caller, FoundBy::JustCalled);
+        }
         let mut unreadable = None;
         let cache = (self.simulations, self.modules.generation());
         match simulate::simulate_to_return(registers, self.memory, self, cache) {
@@ -161,16 +167,14 @@ impl Context<'_> {
             .is_none_or(|module| module.table.is_some_and(UnwindTable::has_cfi));
         if self.exact
             && described
+            && self.may_have_just_called(registers)
             && let Some(caller) = self.just_called(registers, false)
         {
             return Outcome::Caller(caller, FoundBy::JustCalled);
         }
-        let found = match self.exact && self.arch.is_x86() {
+        let found = match self.exact {
             true => self.first_frame_pointer(registers),
-            false => match self.frame_pointer(registers) {
-                Outcome::Nothing if self.exact => self.last_resort(registers, false),
-                outcome => outcome,
-            },
+            false => self.frame_pointer(registers),
         };
         match found {
             Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
@@ -183,16 +187,17 @@ impl Context<'_> {
     /// The code ahead decides, or else the top of the stack: a return address there, or the frame
     /// pointer below one, means that at most the first instruction of a prologue was executed.
     fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
-        match simulate::frame_pointer_use(self.arch, registers.ip(), self) {
+        match self.frame_pointer_use(registers) {
             FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
             FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
             FramePointerUse::HandedFrame => self.handed_frame(registers),
+            FramePointerUse::OwnFrame if !self.arch.is_x86() => self.frame_pointer(registers),
             FramePointerUse::OwnFrame => match self.follow_frame_pointer(registers) {
                 Outcome::Nothing => self.last_resort(registers, false),
                 outcome => outcome,
             },
             FramePointerUse::Unknown | FramePointerUse::Unreadable
-                if self.return_on_top(registers, true).is_none() =>
+                if !self.has_return_address(registers) =>
             {
                 self.frame_pointer(registers)
             }
@@ -202,6 +207,32 @@ impl Context<'_> {
             },
             FramePointerUse::Unreadable => Outcome::Nothing,
         }
+    }
+
+    fn frame_pointer_use(&self, registers: &Registers) -> FramePointerUse {
+        simulate::frame_pointer_use(self.arch, (registers.ip(), self.exact), self)
+    }
+
+    /// Returns true if a call may just have put a return address on the stack or into the link register.
+    fn has_return_address(&self, registers: &Registers) -> bool {
+        match self.arch {
+            Arch::Aarch64 => {
+                let linked = registers.get(arch::aarch64::LR);
+                linked.is_some_and(|address| self.is_caller(address & self.arch.address_mask()))
+            }
+            _ => self.return_on_top(registers, true).is_some(),
+        }
+    }
+
+    /// Returns false if the code ahead shows that the link register of AArch64 has another value.
+    fn may_have_just_called(&self, registers: &Registers) -> bool {
+        self.arch.is_x86()
+            || matches!(
+                self.frame_pointer_use(registers),
+                FramePointerUse::CallersFrame { is_first: true }
+                    | FramePointerUse::Unreadable
+                    | FramePointerUse::Unknown
+            )
     }
 
     /// Returns the caller if it has prepared the callee's frame, with the return address on top of
@@ -288,8 +319,7 @@ impl Context<'_> {
     }
 
     fn interrupted(&self, registers: &Registers) -> Option<Registers> {
-        let (arch, sp) = (registers.arch(), registers.sp());
-        signal_context::interrupted(arch, sp, self.memory, self.modules)
+        signal_context::interrupted_at(registers, self.memory, self.modules)
     }
 
     /// Returns the evidence in the code that the frame at `ip` has no caller.
@@ -332,16 +362,9 @@ impl Context<'_> {
         let (address, slot) = match arch {
             Arch::Aarch64 => {
                 let address = registers.get(arch::aarch64::LR)? & mask;
-                // The first PLT entry starts by pushing x16 and x30.
-                let slot = registers.sp().wrapping_add(8);
-                let in_header = self.module.is_some_and(|module| {
-                    let svma = registers.ip().wrapping_sub(module.bias);
-                    module.table.is_some_and(|table| table.is_plt_header(svma))
-                });
-                let pushed = || self.memory.read_u64(slot).map(|word| word & mask);
-                match in_header && pushed() == Some(address) {
-                    true => (address, slot),
-                    false => (address, 0),
+                match self.pushed_by_plt(registers) {
+                    Some(true) => (address, registers.sp().wrapping_add(8)),
+                    _ => (address, 0),
                 }
             }
             Arch::X86_64 | Arch::X86 => self.return_on_top(registers, prologue)?,
@@ -358,18 +381,45 @@ impl Context<'_> {
         registers.keep(arch.callee_saved());
         if slot != 0 {
             registers.set(arch.sp(), slot.wrapping_add(arch.word_size()));
+        } else if !prologue && !self.is_in_plt(registers.ip()) {
+            // The code does not show how much of a frame there is.
+            registers.forget(arch.sp());
+            registers.forget(arch.fp());
         }
         Some(called(address, slot))
+    }
+
+    fn is_in_plt(&self, ip: u64) -> bool {
+        self.module.is_some_and(|module| {
+            let svma = ip.wrapping_sub(module.bias);
+            module.table.is_some_and(|table| table.is_plt(svma))
+        })
+    }
+
+    /// Returns `None` outside of the first entry of an AArch64 PLT, which begins by pushing x16 and x30, and
+    /// whether it has pushed them.
+    fn pushed_by_plt(&self, registers: &Registers) -> Option<bool> {
+        const PUSH: [u8; 4] = 0xa9bf_7bf0_u32.to_le_bytes();
+        let module = self
+            .module
+            .filter(|_| self.exact && self.arch == Arch::Aarch64)?;
+        let svma = registers.ip().wrapping_sub(module.bias);
+        let start = module.table?.plt_header(svma)?;
+        let mut code = [0; 8];
+        let len = self
+            .modules
+            .code(start.wrapping_add(module.bias), &mut code);
+        let (words, _) = code.get(..len)?.as_chunks();
+        // Static programs have no first entry. `bti c` may stand before.
+        let push = words.iter().position(|word| *word == PUSH)?;
+        Some(svma - start > 4 * push as u64)
     }
 
     /// Returns the return address on top of the stack and its slot. With `prologue`, the frame
     /// pointer may have been pushed after it. For x86.
     fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
         // The PLT pushes one word in an entry and another in its header.
-        let in_plt = self.module.is_some_and(|module| {
-            let svma = registers.ip().wrapping_sub(module.bias);
-            module.table.is_some_and(|table| table.is_plt(svma))
-        });
+        let in_plt = self.is_in_plt(registers.ip());
         let top = self.word(registers.sp())?;
         let is_pushed = prologue && registers.frame_pointer() == Some(top);
         let most = if in_plt { 2 } else { u64::from(is_pushed) };
@@ -392,12 +442,14 @@ impl Context<'_> {
             Outcome::Root(_) => self.exact && self.arch.is_x86(),
             Outcome::Nothing | Outcome::Unreadable(_) => false,
         };
-        let is_own = || {
-            self.arch.is_x86()
-                && simulate::frame_pointer_use(self.arch, registers.ip(), self)
-                    == FramePointerUse::OwnFrame
+        let is_refused = match self.arch {
+            Arch::Aarch64 => {
+                let is_callers = |used| matches!(used, FramePointerUse::CallersFrame { .. });
+                is_doubtful || is_callers(self.frame_pointer_use(registers))
+            }
+            _ => is_doubtful && self.frame_pointer_use(registers) != FramePointerUse::OwnFrame,
         };
-        if is_doubtful && !is_own() {
+        if is_refused {
             return Outcome::Nothing;
         }
         *registers = callers;
@@ -441,6 +493,10 @@ impl Context<'_> {
         registers.keep(0);
         registers.set(self.arch.sp(), fp.wrapping_add(2 * size));
         registers.set(self.arch.fp(), saved);
+        if !self.arch.is_x86() {
+            // The record may lie anywhere in the frame: the caller's stack pointer is not below its end.
+            registers.forget(self.arch.sp());
+        }
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 

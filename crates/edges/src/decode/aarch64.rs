@@ -10,6 +10,9 @@ const WORD: u64 = 4;
 /// Register number of the stack pointer.
 const SP: u16 = 31;
 
+/// Registers that veneers may change.
+const VENEER: std::ops::RangeInclusive<usize> = 16..=17;
+
 /// Maximum number of instructions between loading an entry of a jump table and the jump.
 const MAX_TO_JUMP: u32 = 8;
 
@@ -61,10 +64,14 @@ pub(super) fn decode(bytes: &[u8], address: u64, before: &mut Before) -> Instruc
         Opcode::TBZ | Opcode::TBNZ => branch(2),
         Opcode::BR | Opcode::BRAA | Opcode::BRAAZ | Opcode::BRAB | Opcode::BRABZ => {
             let slot = number(0).and_then(|n| before.slots[n]);
-            Flow::Jump(match slot {
-                Some(slot) => Target::Slot(slot),
-                None if before.table > 0 => Target::Table,
-                None => Target::Pointer,
+            // A veneer of the linker: `adrp x16, PAGE; add x16, x16, #OFFSET; br x16`.
+            let veneer = number(0).filter(|n| VENEER.contains(n));
+            let address = veneer.and_then(|n| before.addresses[n]);
+            Flow::Jump(match (slot, address) {
+                (Some(slot), _) => Target::Slot(slot),
+                (None, Some(address)) => Target::Address(address),
+                (None, None) if before.table > 0 => Target::Table,
+                (None, None) => Target::Pointer,
             })
         }
         Opcode::RET | Opcode::RETAA | Opcode::RETAB => Flow::Return,

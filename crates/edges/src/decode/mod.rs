@@ -206,7 +206,17 @@ mod tests {
     /// Words as of llvm-objdump.
     #[test]
     fn jumps_of_aarch64_have_their_targets() {
-        let cases: [(&str, &[u32], Flow); 9] = [
+        let cases: [(&str, &[u32], Flow); 11] = [
+            (
+                "adrp x16, 0x2000; add x16, x16, #8; br x16",
+                &[0xb000_0010, 0x9100_2210, 0xd61f_0200],
+                Flow::Jump(Target::Address(0x2008)),
+            ),
+            (
+                "adrp x16, 0x2000; mov x16, x0; br x16",
+                &[0xb000_0010, 0xaa00_03f0, 0xd61f_0200],
+                Flow::Jump(Target::Pointer),
+            ),
             (
                 "bl 0x1010",
                 &[0x9400_0004],

@@ -6,16 +6,20 @@
 //! saves an unknown link register has run into the next function after a call that does not return.
 //! Source of the encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
 
+use super::frame_pointer::FramePointerUse;
 use super::path::{Exit, MAX_BRANCHES};
 use super::window::{CodeSource, CodeWindow};
-use crate::arch::aarch64::{LR, SP};
-use crate::branch::Branch;
+use crate::arch::aarch64::{FP, LR, SP};
+use crate::branch::{Branch, LinkUse, StackTransfer};
 use crate::{Arch, Memory, Registers};
 use rustc_hash::FxHashSet;
 
 const MAX_INSTRUCTIONS: usize = 2000;
 
 const MAX_WRITTEN: usize = 64;
+
+/// Maximum number of instructions that are searched for a use of the frame pointer.
+const MAX_AHEAD: usize = 256;
 
 /// Number of the stack pointer or the zero register, depending on the instruction.
 const SP_OR_ZERO: u8 = 31;
@@ -84,6 +88,141 @@ pub(super) fn simulate_to_return(
         }
     }
     unreadable.map_or(Exit::Lost, Exit::Unreadable)
+}
+
+/// Place in the code ahead, on one path.
+#[derive(Clone, Copy)]
+struct Ahead {
+    ip: u64,
+    /// True if the stack pointer has moved on the path.
+    has_moved: bool,
+    /// True if the link register has the return address of a call that this function made.
+    has_called: bool,
+}
+
+/// Returns the first use of the frame pointer or the link register from `ip` on: both are saved in a
+/// prologue. `has_called`: the code is behind a call. A function that returns without them has no
+/// frame, or has removed it.
+pub(super) fn frame_pointer_use(
+    ip: u64,
+    has_called: bool,
+    text: &dyn CodeSource,
+) -> FramePointerUse {
+    let mut window = CodeWindow::default();
+    if window.at(ip, 4, text).is_empty() {
+        return FramePointerUse::Unreadable;
+    }
+    let mut seen = FxHashSet::default();
+    let mut waiting = vec![Ahead {
+        ip,
+        has_moved: false,
+        has_called,
+    }];
+    while let Some(mut path) = waiting.pop() {
+        while seen.len() < MAX_AHEAD && seen.insert(path.ip) {
+            let bytes = window.at(path.ip, 4, text).first_chunk();
+            let Some(word) = bytes.map(|bytes| u32::from_le_bytes(*bytes)) else {
+                break;
+            };
+            match use_of(word, path) {
+                Some(FramePointerUse::Unknown) => break,
+                Some(found) => return found,
+                None => {}
+            }
+            path.has_moved |= moves_stack_pointer(word);
+            let next = path.ip.wrapping_add(4);
+            let (target, leaves) = match Branch::decode(word, path.ip) {
+                None => (next, false),
+                // A function may end with a call that does not return.
+                Some(Branch::Call(_)) if text.is_described(next) => break,
+                Some(Branch::Call(_)) => {
+                    path.has_called = true;
+                    (next, false)
+                }
+                Some(Branch::Conditional(target)) => {
+                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                        waiting.push(Ahead { ip: target, ..path });
+                    }
+                    (next, false)
+                }
+                Some(Branch::Jump(target)) => (target, text.is_described(target)),
+                Some(Branch::Return(_) | Branch::Indirect(16 | 17)) => (next, true),
+                Some(Branch::Indirect(_)) => break,
+            };
+            match leaves {
+                true if path.has_called => break,
+                true => return FramePointerUse::CallersFrame { is_first: false },
+                false => path.ip = target,
+            }
+        }
+    }
+    FramePointerUse::Unknown
+}
+
+/// Returns how an instruction uses the frame pointer or the link register.
+fn use_of(word: u32, path: Ahead) -> Option<FramePointerUse> {
+    let (to, of, other) = (register(word, 0), register(word, 5), register(word, 16));
+    let own = Some(FramePointerUse::OwnFrame);
+    let unknown = Some(FramePointerUse::Unknown);
+    let not_own = Some(FramePointerUse::CallersFrame { is_first: false });
+    let transfer = StackTransfer::decode(word);
+    match LinkUse::decode(word) {
+        // A link register of another call is never saved: this is the next function already.
+        Some(LinkUse::Saved) if path.has_called => return unknown,
+        Some(LinkUse::Saved) => {
+            let is_pushed = transfer.is_none_or(|transfer| transfer.is_pushed);
+            let is_first = is_pushed || path.has_moved;
+            return Some(FramePointerUse::CallersFrame { is_first });
+        }
+        Some(LinkUse::Restored) if transfer.is_some_and(|transfer| transfer.has(FP)) => return own,
+        Some(LinkUse::Restored) => return not_own,
+        None => {}
+    }
+    if let Some(transfer) = transfer.filter(|transfer| transfer.has(FP)) {
+        return match transfer.is_load {
+            true => own,
+            false if path.has_called => unknown,
+            false => not_own,
+        };
+    }
+    let is_pair = word & 0x3a00_0000 == 0x2800_0000;
+    if is_pair || word & 0x3a00_0000 == 0x3800_0000 {
+        let is_vector = bits(word, 26, 1) == 1;
+        let second = if is_pair { register(word, 10) } else { to };
+        let moves = [to, second].iter().any(|one| [FP, LR].contains(one));
+        return match of == FP {
+            true => own,
+            false => (moves && !is_vector).then_some(FramePointerUse::Unknown),
+        };
+    }
+    match (bits(word, 25, 4), bits(word, 23, 3)) {
+        // add, sub with immediate
+        (0b1000 | 0b1001, 0b010) => match (to, of) {
+            (_, FP) => own,
+            (FP, SP_OR_ZERO) => not_own,
+            (FP, _) => unknown,
+            _ => None,
+        },
+        // adr, adrp, movz and so on
+        (0b1000 | 0b1001, 0b000 | 0b001 | 0b101) => (to == FP).then_some(FramePointerUse::Unknown),
+        (0b1000 | 0b1001, _) => [to, of].contains(&FP).then_some(FramePointerUse::Unknown),
+        (0b0101 | 0b1101, _) => [to, of, other]
+            .contains(&FP)
+            .then_some(FramePointerUse::Unknown),
+        _ => None,
+    }
+}
+
+/// Returns true if code moves the stack pointer.
+pub(crate) fn moves_stack(code: &[u8]) -> bool {
+    let (words, _) = code.as_chunks();
+    (words.iter()).any(|word| moves_stack_pointer(u32::from_le_bytes(*word)))
+}
+
+fn moves_stack_pointer(word: u32) -> bool {
+    let is_sum = word & 0x3f80_0000 == 0x1100_0000 || word & 0x3fe0_0000 == 0x0b20_0000;
+    let is_base = word & 0x3a80_0000 == 0x2880_0000 || word & 0x3b20_0400 == 0x3800_0400;
+    (is_sum && register(word, 0) == SP_OR_ZERO) || (is_base && register(word, 5) == SP_OR_ZERO)
 }
 
 enum Flow {

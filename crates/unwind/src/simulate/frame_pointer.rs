@@ -3,6 +3,7 @@
 //! In a prologue the frame pointer is still the caller's; using it would skip the caller. Code that
 //! accesses memory by it, or removes a frame with it, has its own frame.
 
+use super::aarch64;
 use super::path::{MAX_BRANCHES, pushes_own_address};
 use super::prologue::makes_callers_frame;
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
@@ -18,7 +19,7 @@ pub(crate) enum FramePointerUse {
     /// The function accesses its own frame.
     OwnFrame,
     /// Saved or replaced, so it is the caller's. `is_first`: the stack pointer has not moved
-    /// before.
+    /// before. On AArch64 the link register then has the return address.
     CallersFrame { is_first: bool },
     /// The caller has prepared the frame. The return address is popped from the top of the stack
     /// into it.
@@ -30,8 +31,15 @@ pub(crate) enum FramePointerUse {
 }
 
 /// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
-/// inconclusive branch. For x86.
-pub(crate) fn frame_pointer_use(arch: Arch, ip: u64, text: &dyn CodeSource) -> FramePointerUse {
+/// inconclusive branch. `is_exact`: not behind a call.
+pub(crate) fn frame_pointer_use(
+    arch: Arch,
+    (ip, is_exact): (u64, bool),
+    text: &dyn CodeSource,
+) -> FramePointerUse {
+    if arch == Arch::Aarch64 {
+        return aarch64::frame_pointer_use(ip, !is_exact, text);
+    }
     let mut window = CodeWindow::default();
     if window.at(ip, 1, text).is_empty() {
         return FramePointerUse::Unreadable;
@@ -188,7 +196,7 @@ mod tests {
             (&[0xff, 0xe0], FramePointerUse::Unknown),
             (&[], FramePointerUse::Unreadable),
         ] {
-            let found = frame_pointer_use(Arch::X86_64, 0, &Code(code));
+            let found = frame_pointer_use(Arch::X86_64, (0, true), &Code(code));
             assert_eq!(found, expected, "{code:x?}");
         }
         for (code, expected) in [
@@ -203,8 +211,49 @@ mod tests {
             (&[0xc9], FramePointerUse::OwnFrame),
             (&[0x89, 0xe8, 0x55], FramePointerUse::Unknown),
         ] {
-            let found = frame_pointer_use(Arch::X86, 0, &Code(code));
+            let found = frame_pointer_use(Arch::X86, (0, true), &Code(code));
             assert_eq!(found, expected, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn the_first_use_tells_on_aarch64() {
+        let first = FramePointerUse::CallersFrame { is_first: true };
+        let later = FramePointerUse::CallersFrame { is_first: false };
+        let (own, unknown) = (FramePointerUse::OwnFrame, FramePointerUse::Unknown);
+        for (words, is_exact, expected) in [
+            // paciasp; stp x29, x30, [sp, #-32]!
+            (&[0xd503_233f_u32][..], true, first),
+            (&[0xa9be_7bfd], true, first),
+            // sub sp, sp, #48; stp x29, x30, [sp, #32]
+            (&[0xd100_c3ff, 0xa902_7bfd], true, first),
+            // stp x29, x30, [sp, #16]; mov x29, sp
+            (&[0xa901_7bfd], true, later),
+            (&[0x9100_03fd], true, later),
+            // ldr x0, [x29, #24]; ldp x29, x30, [sp], #32; mov sp, x29
+            (&[0xf940_0fa0], true, own),
+            (&[0xa8c2_7bfd], false, own),
+            (&[0x9100_03bf], false, own),
+            // ldr x30, [sp], #16
+            (&[0xf841_07fe], false, later),
+            // ret: at once, and behind a call
+            (&[0xd65f_03c0], true, later),
+            (&[0xd65f_03c0], false, unknown),
+            // bl, which does not return; str x30, [sp, #-16]!
+            (&[0x9400_0008, 0xf81f_0ffe], true, unknown),
+            (&[0xf81f_0ffe], false, unknown),
+            // br x8; mov x0, x29; stp x29, x30, [x0]
+            (&[0xd61f_0100], true, unknown),
+            (&[0xaa1d_03e0], true, unknown),
+            (&[0xa900_7c1d], true, unknown),
+            // cbz x0, +8; br x8; ldp x29, x30, [sp], #32
+            (&[0xb400_0040, 0xd61f_0100, 0xa8c2_7bfd], true, own),
+            (&[], true, FramePointerUse::Unreadable),
+        ] {
+            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let code = Code(code.leak());
+            let found = frame_pointer_use(Arch::Aarch64, (0, is_exact), &code);
+            assert_eq!(found, expected, "{words:x?}");
         }
     }
 }

@@ -26,6 +26,7 @@ mod prologue;
 mod search;
 mod window;
 
+pub(crate) use aarch64::moves_stack;
 pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
 pub(crate) use frame_pointer::{FramePointerUse, frame_pointer_use, uses_stack};

@@ -1,5 +1,6 @@
 //! Length of the code at an image's entry point.
 
+use crate::branch::{Branch, LinkUse};
 use crate::{Arch, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
@@ -38,15 +39,25 @@ fn x86(arch: Arch, code: &[u8]) -> u64 {
     decoder.position() as u64
 }
 
-/// Returns the length up to `b`, `br`, `ret` or `udf`.
+/// Returns the length up to `b`, `br`, `ret`, a trap, or a call before the next function.
 fn aarch64(code: &[u8]) -> u64 {
-    let ends = |word: &[u8; 4]| {
-        let word = u32::from_le_bytes(*word);
-        word >> 26 == 0b00_0101 || word & 0xff9f_fc1f == 0xd61f_0000 || word >> 16 == 0
-    };
+    const NOP: u32 = 0xd503_201f;
     let (words, _) = code.as_chunks();
-    let len = words.iter().position(ends).map_or(words.len(), |at| at + 1);
-    len as u64 * 4
+    let word = |at: usize| words.get(at).map(|word| u32::from_le_bytes(*word));
+    // udf, brk, hlt
+    let is_trap = |word: u32| {
+        word >> 16 == 0 || word >> 21 == 0b110_1010_0001 || word >> 21 == 0b110_1010_0010
+    };
+    let begins =
+        |word: u32| word == NOP || is_trap(word) || LinkUse::decode(word) == Some(LinkUse::Saved);
+    let ends = |at: &usize| match word(*at).map(|word| (word, Branch::decode(word, 0))) {
+        Some((_, Some(Branch::Jump(_) | Branch::Indirect(_) | Branch::Return(_)))) => true,
+        Some((_, Some(Branch::Call(_)))) => word(at + 1).is_some_and(begins),
+        Some((word, _)) => is_trap(word),
+        None => true,
+    };
+    let last = (0..words.len()).find(ends);
+    last.map_or(words.len(), |at| at + 1) as u64 * 4
 }
 
 #[cfg(test)]
@@ -66,6 +77,12 @@ mod tests {
             0x1d, 0, 0x80, 0xd2, 0xe0, 3, 0, 0x91, 1, 0, 0, 0x14, 0xfd, 0x7b, 0xbf, 0xa9,
         ];
         assert_eq!(len(Arch::Aarch64, &code), 12);
+        // mov x29, #0; bl; brk #0, and str x30, [sp, #-16]! instead: another function
+        for next in [0xd420_0000_u32, 0xf81f_0ffe] {
+            let code = [0xd280_001d_u32, 0x9400_0022, next, 0xd503_201f];
+            let code: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert_eq!(len(Arch::Aarch64, &code), 8, "{next:#x}");
+        }
         // xor ebp, ebp; mov eax, esp; and esp, -16; push eax; call 1f; 1: push eax; call; nop
         let code = [
             0x31, 0xed, 0x89, 0xe0, 0x83, 0xe4, 0xf0, 0x50, 0xe8, 0, 0, 0, 0, 0x50, 0xe8, 4, 0, 0,

@@ -376,14 +376,11 @@ impl UnwindTable {
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Returns true if the SVMA is in the first entry (32 bytes) of an AArch64 PLT, after its first
-    /// instruction.
-    pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
-        let mut headers = self
-            .plts
-            .iter()
-            .map(|&(start, end)| (start, end.min(start.saturating_add(32))));
-        headers.any(|(start, end)| start < svma && svma < end)
+    /// Returns the start of the procedure linkage table whose first 32 bytes contain this SVMA: in AArch64
+    /// programs its first entry, unless they are static.
+    pub(crate) fn plt_header(&self, svma: u64) -> Option<u64> {
+        let mut starts = self.plts.iter().map(|&(start, _)| start);
+        starts.find(|start| svma.checked_sub(*start).is_some_and(|within| within < 32))
     }
 
     fn sections(&self) -> impl Iterator<Item = &Cfi> {

@@ -1,13 +1,14 @@
 //! Steps by call frame information.
 
 use super::{Unwinder, cause};
+use crate::branch::is_behind_epilogue;
 use crate::cache::PlainRule;
 use crate::hotspot::BlobCache;
 use crate::modules::may_be_behind_call;
 use crate::runtimes::{callee, luajit, sbcl};
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
-use crate::table::{Cfa, Found};
+use crate::table::{Cfa, Found, Value};
 use crate::without_cfi::{Context, DescribedCode};
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
@@ -20,6 +21,12 @@ const MAX_LEAF: usize = 1024;
 
 /// Maximum length in bytes of the rest of a prologue.
 const MAX_PROLOGUE: usize = 32;
+
+/// Maximum length in bytes of a prologue of AArch64 that is not described.
+const MAX_UNDESCRIBED: usize = 96;
+
+/// Maximum length in bytes of an epilogue of AArch64.
+const MAX_EPILOGUE: usize = 64;
 
 /// Maximum distance in bytes from an inline thunk to code whose rule is checked.
 const MAX_BEHIND: u64 = 4096;
@@ -69,6 +76,18 @@ impl Unwinder {
         }
         if rule.is_one_word(self.arch) {
             rule.is_doubtful = thunk_before(svma, table, module.bias, modules).is_some();
+        }
+        // The lookup address of a caller is within its call.
+        if self.arch == Arch::Aarch64 && address.is_multiple_of(4) {
+            let mut code = [0; MAX_EPILOGUE];
+            let len = modules.code(address, &mut code);
+            let start = table.function_start(svma);
+            let leaves = |target| {
+                let other = table.function_start(target);
+                other == Some(target) && other != start
+            };
+            let code = code.get(..len).unwrap_or(&[]);
+            rule.is_doubtful = is_behind_epilogue(code, svma, leaves);
         }
         if has_frame_at_start && let Some(start) = table.function_start(svma) {
             let image = (table, module.bias);
@@ -173,7 +192,7 @@ impl Unwinder {
         let caller = rule.apply(registers, memory);
         let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
         let may_be_root = rule.has_no_frame(self.arch);
-        let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to);
+        let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to & self.mask);
         if caller.return_address.is_none_or(is_caller) {
             return Ok((caller, FoundBy::Cfi));
         }
@@ -281,6 +300,37 @@ impl Unwinder {
         self.by_described_code(context, table, bias, registers)
     }
 
+    /// Returns the caller of a frame in a prologue of AArch64 that is not described: clang does so without
+    /// asynchronous tables. The return address is still in its register, but not much of the frame is known.
+    pub(super) fn in_prologue(
+        &self,
+        context: &Context<'_>,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+    ) -> Option<(Caller, FoundBy)> {
+        if !context.exact || self.arch != Arch::Aarch64 {
+            return None;
+        }
+        let svma = context.address.wrapping_sub(bias);
+        let Found::Rule(rule) = table.find(svma) else {
+            return None;
+        };
+        let has_no_frame = rule.rule.cfa == Cfa::Register(self.arch.sp(), 0)
+            && rule.rule.return_address == Value::Default;
+        if !has_no_frame {
+            return None;
+        }
+        let start = table.function_start(svma)?;
+        let mut code = [0; MAX_UNDESCRIBED];
+        let code = code.get_mut(..usize::try_from(svma - start).ok()?)?;
+        let len = context.modules.code(start.wrapping_add(bias), code);
+        if !simulate::moves_stack(code.get(..len)?) {
+            return None;
+        }
+        self.by_described_code(context, table, bias, registers)
+    }
+
     /// Returns the caller by call frame information, if the table covers the frame.
     pub(super) fn by_table(
         &self,
@@ -310,11 +360,13 @@ impl Unwinder {
             }
         };
         // The call frame information of AArch64's signal return skips the interrupted function.
-        if rule.rule.signal
-            && self.arch == Arch::Aarch64
-            && let Some(interrupted) =
-                signal_context::interrupted(self.arch, registers.sp(), memory, modules)
-        {
+        if rule.rule.signal && self.arch == Arch::Aarch64 {
+            let interrupted = signal_context::interrupted_at(registers, memory, modules);
+            let Some(interrupted) = interrupted else {
+                return Some(Err(UnwindOutcome::Truncated(TruncationReason::BadCfi {
+                    address,
+                })));
+            };
             *registers = interrupted;
             let caller = Caller {
                 return_address: Some(interrupted.ip()),

@@ -249,3 +249,165 @@ fn in_the_first_entry_of_a_plt() {
         assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
     }
 }
+
+/// A handler without call frame information, whose frame record leads to the trampoline. The record does
+/// not show where the kernel's frame begins; the kernel's own record behind it does.
+#[test]
+fn a_frame_pointer_leads_through_a_signal() {
+    const FRAME: usize = 30;
+    const RECORD: usize = FRAME + 4688 / 8;
+    // CFA is x29, with x29 and x30 above: as in the kernel's vdso.
+    let rules = [0x0c, 29, 0, 0x11, 29, 0, 0x11, 30, 0x7f];
+    let trampoline = eh_frame("zS", 30, &rules, &[(0x3000, 0x100, &[])]);
+    let table = UnwindTable::parse(&image(183, &[(".eh_frame", 0x8000, &trampoline)])).unwrap();
+    let process = Process { table };
+    let mut words = vec![0; RECORD + 10];
+    let at = |word: usize| STACK + 8 * word as u64;
+    // The handler's record, 20 words below the kernel's frame.
+    words[10] = at(RECORD);
+    words[11] = BIAS + 0x3004;
+    let registers_at = FRAME + (128 + 176 + 8) / 8;
+    words[FRAME] = 11;
+    words[registers_at + 30] = BIAS + 0x20010;
+    words[registers_at + 31] = at(RECORD + 8);
+    words[registers_at + 32] = BIAS + 0x20040;
+    words[registers_at + 33] = 0x6000_0000;
+    // What the vdso's own rule would follow.
+    words[RECORD + 1] = BIAS + 0x20010;
+    let found = |words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let memory = StackDump::new(STACK, &bytes);
+        let mut frames = Vec::new();
+        let sampled = registers(0x21000, 9, at(10));
+        let mut unwinder = Unwinder::new(Arch::Aarch64);
+        unwinder.unwind(&sampled, &memory, &process, 3, &mut frames);
+        let address = |frame: &Frame| (frame.address - BIAS, frame.kind);
+        frames.iter().map(address).collect::<Vec<_>>()
+    };
+    let handler = [
+        (0x21000, FrameKind::Sampled),
+        (0x3004, FrameKind::Caller),
+        (0x20040, FrameKind::Interrupted),
+    ];
+    assert_eq!(found(&words), handler);
+    // Not the kernel's frame: the caller stays unknown.
+    words[registers_at + 33] = 7;
+    assert_eq!(found(&words), handler[..2]);
+}
+
+/// An image with readable code: words by SVMA. All else is `nop`.
+struct Coded {
+    process: Process,
+    code: Vec<(u64, Vec<u32>)>,
+}
+
+impl Modules for Coded {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        self.process.find(avma)
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        for (at, byte) in (avma - BIAS..).zip(into.iter_mut()) {
+            let word = self.code.iter().find_map(|(start, words)| {
+                let index = (at & !3).checked_sub(*start)? / 4;
+                words.get(index as usize)
+            });
+            let word = word.copied().unwrap_or(0xd503_201f);
+            *byte = word.to_le_bytes()[(at & 3) as usize];
+        }
+        into.len()
+    }
+}
+
+impl Coded {
+    fn callers(&self, sampled: &Registers, words: &[u64]) -> Vec<u64> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let memory = StackDump::new(sampled.sp(), &bytes);
+        let mut frames = Vec::new();
+        Unwinder::new(Arch::Aarch64).unwind(sampled, &memory, self, 50, &mut frames);
+        let callers = frames.iter().skip(1);
+        callers.map(|frame| frame.address - BIAS).collect()
+    }
+}
+
+/// Clang describes no epilogues without asynchronous tables: the frame pointer is the caller's again.
+#[test]
+fn an_epilogue_that_is_not_described_skips_no_caller() {
+    let framed = [0x0c, 29, 32, 0x9d, 4, 0x9e, 3];
+    let fdes: [(u64, u64, &[u8]); 3] = [
+        (0x2000, 0x100, &framed),
+        (0x3000, 0x100, &framed),
+        (0x4000, 0x100, &[0x07, 30]),
+    ];
+    let sections = eh_frame("", 30, &[0x0c, 31, 0], &fdes);
+    let table = UnwindTable::parse(&image(183, &[(".eh_frame", 0x8000, &sections)])).unwrap();
+    let call = |from: u64, to: u64| {
+        let words = to.wrapping_sub(from) as u32 >> 2;
+        (from, vec![0x9400_0000 | words & 0x3ff_ffff])
+    };
+    let coded = Coded {
+        process: Process { table },
+        code: vec![
+            // ldp x29, x30, [sp, #16]; add sp, sp, #32; ret
+            (0x2010, vec![0xa941_7bfd, 0x9100_83ff, 0xd65f_03c0]),
+            call(0x300c, 0x2000),
+            call(0x400c, 0x3000),
+        ],
+    };
+    // Frames of 32 bytes, each with its record at the offset 0.
+    let at = |word: u64| STACK + 8 * word;
+    let words = [at(4), BIAS + 0x3010, 0, 0, at(8), BIAS + 0x4010, 0, 0, 0, 0];
+    // Before and behind the load of both registers, and behind the removal of the frame.
+    for (ip, lr, fp, sp) in [
+        (0x2010, 7, at(0), 0),
+        (0x2014, BIAS + 0x3010, at(4), 0),
+        (0x2018, BIAS + 0x3010, at(4), 4),
+    ] {
+        let mut sampled = registers(ip, lr, fp);
+        sampled.set(31, at(sp));
+        let found = coded.callers(&sampled, &words[sp as usize..]);
+        assert_eq!(found, [0x3010, 0x4010], "{ip:#x}");
+    }
+}
+
+/// The record that a frame pointer leads to may lie anywhere in the caller's frame: rules by the stack
+/// pointer hold only with the record.
+#[test]
+fn behind_a_frame_pointer_the_stack_pointer_is_unknown() {
+    let fdes: [(u64, u64, &[u8]); 3] = [
+        // 64 bytes with a record at their start, and 16 without.
+        (0x2000, 0x100, &[0x0e, 64, 0x9d, 8, 0x9e, 7]),
+        (0x3000, 0x100, &[0x0e, 16, 0x9e, 2]),
+        (0x4000, 0x100, &[0x07, 30]),
+    ];
+    let sections = eh_frame("", 30, &[0x0c, 31, 0], &fdes);
+    let table = UnwindTable::parse(&image(183, &[(".eh_frame", 0x8000, &sections)])).unwrap();
+    let coded = Coded {
+        process: Process { table },
+        // ldr x0, [x29, #16]; br x8
+        code: vec![
+            (0x20000, vec![0xf940_0ba0, 0xd61f_0100]),
+            (0x200c, vec![0xd63f_0000]),
+        ],
+    };
+    let at = |word: u64| STACK + 8 * word;
+    // The sampled function's record, then 3 words of its frame.
+    let mut words = vec![at(5), BIAS + 0x2010, 0, BIAS + 0x3010, BIAS + 0x3010];
+    words.extend([0, BIAS + 0x4010, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        coded.callers(&registers(0x20000, 9, STACK), &words),
+        [0x2010, 0x4010]
+    );
+    words[1] = BIAS + 0x3010;
+    let coded = Coded {
+        code: vec![
+            (0x20000, vec![0xf940_0ba0, 0xd61f_0100]),
+            (0x300c, vec![0xd63f_0000]),
+        ],
+        ..coded
+    };
+    assert_eq!(
+        coded.callers(&registers(0x20000, 9, STACK), &words),
+        [0x3010]
+    );
+}

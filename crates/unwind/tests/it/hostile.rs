@@ -1,7 +1,11 @@
 //! Damaged and synthetic input: no panic, and at most the requested number of frames.
 
+#[path = "../../../../fuzz/targets/unwind.rs"]
+mod fuzzed;
+
 use crate::image::image;
 use proptest::prelude::*;
+use rprof_testing::replay_fuzz_corpus;
 use rprof_unwind::{
     Arch, Frame, FrameKind, FunctionRanges, Memory, Module, Modules, Registers, StackDump,
     TruncationReason, UnwindOutcome, UnwindTable, Unwinder,
@@ -257,4 +261,10 @@ fn no_room_for_frames() {
         (UnwindOutcome::Truncated(TruncationReason::BadCfi { .. }), 1)
     ));
     assert_eq!(frames[0].kind, FrameKind::Sampled);
+}
+
+/// Runs the fuzz target over its committed inputs, without a fuzzer (see `fuzz/README.md`).
+#[test]
+fn unwind_over_its_fuzz_corpus() {
+    replay_fuzz_corpus("unwind", fuzzed::run);
 }
