@@ -406,9 +406,8 @@ impl Context<'_> {
         let svma = registers.ip().wrapping_sub(module.bias);
         let start = module.table?.plt_header(svma)?;
         let mut code = [0; 8];
-        let len = self
-            .modules
-            .code(start.wrapping_add(module.bias), &mut code);
+        let start_avma = start.wrapping_add(module.bias);
+        let len = read_code(module, self.modules, start_avma, &mut code);
         let (words, _) = code.get(..len)?.as_chunks();
         // Static programs have no first entry. `bti c` may stand before.
         let push = words.iter().position(|word| *word == PUSH)?;

@@ -328,7 +328,12 @@ impl Unwinder {
         if !simulate::moves_stack(code.get(..len)?) {
             return None;
         }
-        self.by_described_code(context, table, bias, registers)
+        let found = self.by_described_code(context, table, bias, registers);
+        found.or_else(|| {
+            let caller = step::apply(rule, registers, context.memory).ok()?;
+            registers.keep(0);
+            Some((caller, FoundBy::JustCalled))
+        })
     }
 
     /// Returns the caller by call frame information, if the table covers the frame.

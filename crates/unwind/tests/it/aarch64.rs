@@ -229,7 +229,21 @@ fn in_the_first_entry_of_a_plt() {
         &[(".eh_frame", 0x8000, &sections), (".plt", 0x9000, &plt)],
     );
     let table = UnwindTable::parse(&image).unwrap();
-    let process = Process { table };
+    let process = Coded {
+        process: Process { table },
+        code: vec![
+            // stp x16, x30, [sp, #-16]!; adrp x16; ldr x17, [x16]; br x17
+            (
+                0x9000,
+                vec![0xa9bf_7bf0, 0x9000_0010, 0xf940_0211, 0xd61f_0220],
+            ),
+            // adrp x16; ldr x17, [x16]; br x17
+            (0x9020, vec![0x9000_0010, 0xf940_0211, 0xd61f_0220]),
+            // blr x0
+            (0x300c, vec![0xd63f_0000]),
+            (0x400c, vec![0xd63f_0000]),
+        ],
+    };
     // Before the push, after it, and in a later entry, which pushes nothing.
     let above = [7, BIAS + 0x4010];
     let pushed = [16, BIAS + 0x3010, 7, BIAS + 0x4010];
@@ -316,6 +330,10 @@ impl Modules for Coded {
             *byte = word.to_le_bytes()[(at & 3) as usize];
         }
         into.len()
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(1)
     }
 }
 

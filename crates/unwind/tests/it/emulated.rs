@@ -322,6 +322,8 @@ struct Call {
 struct Tally {
     steps: usize,
     right: usize,
+    /// In `longjmp`.
+    jumping: usize,
     /// Correct stacks that are cut, by place.
     short: BTreeMap<String, usize>,
     /// Wrong stacks by place: their number, and the first one.
@@ -432,6 +434,12 @@ fn check(
         _ => 0,
     };
     let place = process.place(frames[0].address);
+    // The description of `longjmp` leads to its target: its buffer counts as the frame.
+    let is_far = |target: &Frame| target.sp.abs_diff(frames[0].sp) > 1 << 24;
+    if frames.get(1).is_some_and(is_far) {
+        tally.jumping += 1;
+        return;
+    }
     match end {
         UnwindOutcome::Complete(_) if is_prefix && missing.is_some_and(|most| most <= may_miss) => {
             tally.right += 1;
@@ -461,8 +469,10 @@ fn check(
 fn report(what: &str, tally: &Tally) {
     let wrong: usize = tally.wrong.values().map(|(count, _)| count).sum();
     let short: usize = tally.short.values().sum();
-    let (steps, right) = (tally.steps, tally.right);
-    eprintln!("{what}: {steps} steps, {right} right, {short} short, {wrong} wrong");
+    let (steps, right, jumping) = (tally.steps, tally.right, tally.jumping);
+    eprintln!(
+        "{what}: {steps} steps, {right} right, {short} short, {jumping} jumping, {wrong} wrong"
+    );
     let mut ends: Vec<_> = tally.short.iter().collect();
     ends.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for (end, count) in ends.iter().take(12) {
