@@ -125,9 +125,51 @@ pub(crate) fn is_behind_epilogue(code: &[u8], at: u64, leaves: impl Fn(u64) -> b
     false
 }
 
+/// Returns true if code may run from one address to another without a call.
+pub(crate) fn runs_to(from: u64, to: u64, word: impl Fn(u64) -> Option<u32>) -> bool {
+    const MAX_INSTRUCTIONS: usize = 128;
+    let (mut seen, mut waiting) = (Vec::new(), vec![from]);
+    while let Some(mut at) = waiting.pop() {
+        while seen.len() < MAX_INSTRUCTIONS && !seen.contains(&at) {
+            if at == to {
+                return true;
+            }
+            seen.push(at);
+            let next = at.wrapping_add(4);
+            at = match word(at).map(|word| Branch::decode(word, at)) {
+                Some(None) => next,
+                Some(Some(Branch::Conditional(target))) => {
+                    waiting.push(target);
+                    next
+                }
+                Some(Some(Branch::Jump(target))) => target,
+                _ => break,
+            };
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Branch, LinkUse, StackTransfer};
+    use super::{Branch, LinkUse, StackTransfer, runs_to};
+
+    #[test]
+    fn code_runs_up_to_the_next_call() {
+        // cbz x0, +12; nop; bl; nop; b -4
+        let code = [
+            0xb400_0060,
+            0xd503_201f,
+            0x9400_0008,
+            0xd503_201f,
+            0x17ff_ffff_u32,
+        ];
+        let word = |at: u64| code.get(at as usize / 4).copied();
+        for (to, expected) in [(0, true), (8, true), (12, true), (16, true), (20, false)] {
+            assert_eq!(runs_to(0, to, word), expected, "{to}");
+        }
+        assert!(!runs_to(4, 12, word), "behind the call");
+    }
 
     /// Instructions as LLVM assembles them.
     #[test]

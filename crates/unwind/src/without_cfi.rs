@@ -23,10 +23,11 @@
 //!
 //! The stack is never scanned for return addresses: it is full of stale ones.
 
+use crate::branch::runs_to;
 use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::modules::{call_target, copy, read_code};
+use crate::modules::{call_target, copy, read_code, word_at};
 use crate::runtimes::{beam, guile, luajit, sbcl, v8};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
@@ -226,13 +227,9 @@ impl Context<'_> {
 
     /// Returns false if the code ahead shows that the link register of AArch64 has another value.
     fn may_have_just_called(&self, registers: &Registers) -> bool {
-        self.arch.is_x86()
-            || matches!(
-                self.frame_pointer_use(registers),
-                FramePointerUse::CallersFrame { is_first: true }
-                    | FramePointerUse::Unreadable
-                    | FramePointerUse::Unknown
-            )
+        let not_first = FramePointerUse::CallersFrame { is_first: false };
+        let not_linked = [not_first, FramePointerUse::OwnFrame];
+        self.arch.is_x86() || !not_linked.contains(&self.frame_pointer_use(registers))
     }
 
     /// Returns the caller if it has prepared the callee's frame, with the return address on top of
@@ -371,10 +368,13 @@ impl Context<'_> {
         };
         // Any function may have been called through a pointer, and a stale address may be on top.
         let is_proven = prologue
-            || !arch.is_x86()
             || self.module.is_none_or(|module| module.table.is_none())
-            || call_target(address, self.modules).flatten().is_some()
-            || v8::is_handler(registers, address, self.memory, self.modules);
+            || match call_target(address, self.modules).flatten() {
+                _ if !arch.is_x86() && self.is_in_plt(registers.ip()) => true,
+                Some(target) if !arch.is_x86() => self.is_linked(address, target, registers.ip()),
+                Some(_) => true,
+                None => v8::is_handler(registers, address, self.memory, self.modules),
+            };
         if !is_proven || !self.is_caller(address) {
             return None;
         }
@@ -389,6 +389,12 @@ impl Context<'_> {
         Some(called(address, slot))
     }
 
+    /// Returns false if the link register may have the address of an earlier call of this function.
+    fn is_linked(&self, address: u64, target: u64, ip: u64) -> bool {
+        let word = |at| word_at(at, self.module?, self.modules);
+        !self.is_in_plt(target) && !runs_to(address, ip, word)
+    }
+
     fn is_in_plt(&self, ip: u64) -> bool {
         self.module.is_some_and(|module| {
             let svma = ip.wrapping_sub(module.bias);
@@ -396,18 +402,15 @@ impl Context<'_> {
         })
     }
 
-    /// Returns `None` outside of the first entry of an AArch64 PLT, which begins by pushing x16 and x30, and
-    /// whether it has pushed them.
+    /// Returns whether the first entry of an AArch64 PLT has pushed x16 and x30. `None` in other code.
     fn pushed_by_plt(&self, registers: &Registers) -> Option<bool> {
         const PUSH: [u8; 4] = 0xa9bf_7bf0_u32.to_le_bytes();
-        let module = self
-            .module
-            .filter(|_| self.exact && self.arch == Arch::Aarch64)?;
+        let module = (self.module).filter(|_| self.exact && !self.arch.is_x86())?;
         let svma = registers.ip().wrapping_sub(module.bias);
         let start = module.table?.plt_header(svma)?;
         let mut code = [0; 8];
-        let start_avma = start.wrapping_add(module.bias);
-        let len = read_code(module, self.modules, start_avma, &mut code);
+        let at = start.wrapping_add(module.bias);
+        let len = read_code(module, self.modules, at, &mut code);
         let (words, _) = code.get(..len)?.as_chunks();
         // Static programs have no first entry. `bti c` may stand before.
         let push = words.iter().position(|word| *word == PUSH)?;

@@ -330,8 +330,6 @@ struct Tally {
     wrong: BTreeMap<String, (usize, String)>,
 }
 
-const RETURN: u32 = 0xd65f_0000;
-
 const SYSTEM_CALL: u32 = 0xd400_0001;
 
 /// Follows an instruction on the stack of calls.
@@ -352,8 +350,9 @@ fn follow(calls: &mut Vec<Call>, word: u32, before: (u64, u64), after: (u64, u64
     {
         calls.pop();
     }
-    let is_jump = word & 0xfe1f_f000 == 0xd61f_0000 || word & 0xfe9f_f000 == RETURN & 0xfe9f_f000;
-    if to == ip + 4 || !is_jump {
+    // ret, retaa, retab; br x30
+    let is_return = matches!(word & 0xffff_f81f, 0xd65f_0000 | 0xd65f_081f) || word == 0xd61f_03c0;
+    if to == ip + 4 {
         return;
     }
     let Some(last) = calls.last() else {
@@ -361,7 +360,7 @@ fn follow(calls: &mut Vec<Call>, word: u32, before: (u64, u64), after: (u64, u64
     };
     if last.return_address == to && last.sp == sp {
         calls.pop();
-    } else if word & 0xff9f_f000 == RETURN || word == 0xd61f_03c0 {
+    } else if is_return {
         while calls.last().is_some_and(|call| call.sp <= sp) {
             calls.pop();
         }
