@@ -1,5 +1,5 @@
-//! [`Branch`] and [`StackTransfer`]: branches and saved registers in AArch64 code. Source of the encodings: Arm Architecture Reference Manual
-//! for A-profile, section C4.1.
+//! [`Branch`] and [`StackTransfer`]: branches and saved registers in AArch64 code. Source of the
+//! encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
 
 use crate::arch::aarch64::{LR, SP};
 
@@ -106,11 +106,12 @@ impl LinkUse {
     }
 }
 
-/// Returns true if straight code returns, or jumps out of the function (`leaves`), without restoring the
-/// link register: it has been restored. Clang describes no epilogues without asynchronous tables.
+/// Returns true if straight code returns, or jumps out of the function (`leaves`), without
+/// restoring the link register: it has been restored. Clang describes no epilogues without
+/// asynchronous tables.
 pub(crate) fn is_behind_epilogue(code: &[u8], at: u64, leaves: impl Fn(u64) -> bool) -> bool {
-    for (word, ip) in code.as_chunks().0.iter().zip((at..).step_by(4)) {
-        let word = u32::from_le_bytes(*word);
+    for (index, word) in (0..).zip(code.as_chunks().0) {
+        let (word, ip) = (u32::from_le_bytes(*word), at.wrapping_add(4 * index));
         match Branch::decode(word, ip) {
             Some(Branch::Return(_)) => return true,
             Some(Branch::Jump(target)) => return leaves(target),

@@ -155,8 +155,8 @@ impl PlainRule {
         is_size && arch.is_x86() && !self.is_go
     }
 
-    /// Returns the CFA of AArch64 code by its frame record, which x29 points to. A frame pointer led to
-    /// the frame, so its stack pointer is unknown.
+    /// Returns the CFA of AArch64 code by its frame record, which x29 points to. A frame pointer
+    /// led to the frame, so its stack pointer is unknown.
     #[cold]
     fn cfa_by_record(&self, registers: &Registers) -> Option<u64> {
         let arch = registers.arch();

@@ -490,8 +490,8 @@ fn walk(
 }
 
 /// Decodes an instruction of AArch64. A jump to an address in a register is open: a jump table cannot
-/// be told from a tail call. `calls` is 1 while the link register has the return address of a call. Code
-/// that saves it belongs to the next function, since the call did not return.
+/// be told from a tail call. `calls` is 1 while the link register has the return address of a call.
+/// Code that saves it belongs to the next function, since the call did not return.
 fn aarch64_step(ip: u64, word: u32, calls: &mut i64) -> Step {
     let (branch, link) = (Branch::decode(word, ip), LinkUse::decode(word));
     let way = match branch {

@@ -7,8 +7,8 @@ pub struct Frame {
     /// address, without signature.
     pub address: u64,
     /// Stack pointer in this frame: as sampled, or after the call returns. On x86 this is the
-    /// canonical frame address of the inner frame. On AArch64 it is a lower bound if a frame pointer, or the
-    /// link register alone, led here.
+    /// canonical frame address of the inner frame. On AArch64 it is a lower bound if a frame
+    /// pointer, or the link register alone, led here.
     pub sp: u64,
     /// Address of the slot that held `address`; 0 for a register.
     pub slot: u64,

@@ -22,8 +22,8 @@ fn interrupted(
 /// Size in bytes of `struct rt_sigframe` of AArch64. A frame record follows, to which x29 points.
 const FRAME_AARCH64: u64 = 4688;
 
-/// Returns the registers that a signal interrupted, for a frame that the handler returns to. A frame
-/// pointer may have led to it, so that its stack pointer is unknown.
+/// Returns the registers that a signal interrupted, for a frame that the handler returns to. A
+/// frame pointer may have led to it, so that its stack pointer is unknown.
 pub(crate) fn interrupted_at(
     registers: &Registers,
     memory: &dyn Memory,

@@ -214,12 +214,13 @@ impl Context<'_> {
         simulate::frame_pointer_use(self.arch, (registers.ip(), self.exact), self)
     }
 
-    /// Returns true if a call may just have put a return address on the stack or into the link register.
+    /// Returns true if a return address may be on top of the stack or in the link register.
     fn has_return_address(&self, registers: &Registers) -> bool {
         match self.arch {
             Arch::Aarch64 => {
                 let linked = registers.get(arch::aarch64::LR);
-                linked.is_some_and(|address| self.is_caller(address & self.arch.address_mask()))
+                let linked = linked.map(|address| address & self.arch.address_mask());
+                linked.is_some_and(|at| self.is_caller(at) && !self.goes_on(at, registers.ip()))
             }
             _ => self.return_on_top(registers, true).is_some(),
         }
@@ -354,7 +355,7 @@ impl Context<'_> {
     /// Returns the caller of a frame that has pushed nothing yet, or with `prologue` the frame
     /// pointer.
     fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
-        let arch = self.arch;
+        let (arch, ip) = (self.arch, registers.ip());
         let mask = arch.address_mask();
         let (address, slot) = match arch {
             Arch::Aarch64 => {
@@ -370,8 +371,8 @@ impl Context<'_> {
         let is_proven = prologue
             || self.module.is_none_or(|module| module.table.is_none())
             || match call_target(address, self.modules).flatten() {
-                _ if !arch.is_x86() && self.is_in_plt(registers.ip()) => true,
-                Some(target) if !arch.is_x86() => self.is_linked(address, target, registers.ip()),
+                _ if !arch.is_x86() && self.is_in_plt(ip) => true,
+                Some(to) if !arch.is_x86() => !self.is_in_plt(to) && !self.goes_on(address, ip),
                 Some(_) => true,
                 None => v8::is_handler(registers, address, self.memory, self.modules),
             };
@@ -381,7 +382,7 @@ impl Context<'_> {
         registers.keep(arch.callee_saved());
         if slot != 0 {
             registers.set(arch.sp(), slot.wrapping_add(arch.word_size()));
-        } else if !prologue && !self.is_in_plt(registers.ip()) {
+        } else if !prologue && !self.is_in_plt(ip) {
             // The code does not show how much of a frame there is.
             registers.forget(arch.sp());
             registers.forget(arch.fp());
@@ -389,10 +390,9 @@ impl Context<'_> {
         Some(called(address, slot))
     }
 
-    /// Returns false if the link register may have the address of an earlier call of this function.
-    fn is_linked(&self, address: u64, target: u64, ip: u64) -> bool {
-        let word = |at| word_at(at, self.module?, self.modules);
-        !self.is_in_plt(target) && !runs_to(address, ip, word)
+    /// Returns true if code goes on from an earlier call to `ip`.
+    fn goes_on(&self, address: u64, ip: u64) -> bool {
+        runs_to(address, ip, |at| word_at(at, self.module?, self.modules))
     }
 
     fn is_in_plt(&self, ip: u64) -> bool {
@@ -402,7 +402,7 @@ impl Context<'_> {
         })
     }
 
-    /// Returns whether the first entry of an AArch64 PLT has pushed x16 and x30. `None` in other code.
+    /// Returns whether the first entry of an AArch64 PLT has pushed x16 and x30; `None` elsewhere.
     fn pushed_by_plt(&self, registers: &Registers) -> Option<bool> {
         const PUSH: [u8; 4] = 0xa9bf_7bf0_u32.to_le_bytes();
         let module = (self.module).filter(|_| self.exact && !self.arch.is_x86())?;
@@ -496,7 +496,7 @@ impl Context<'_> {
         registers.set(self.arch.sp(), fp.wrapping_add(2 * size));
         registers.set(self.arch.fp(), saved);
         if !self.arch.is_x86() {
-            // The record may lie anywhere in the frame: the caller's stack pointer is not below its end.
+            // The record may lie anywhere in the caller's frame.
             registers.forget(self.arch.sp());
         }
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)

@@ -100,8 +100,8 @@ struct Ahead {
     has_called: bool,
 }
 
-/// Returns the first use of the frame pointer or the link register from `ip` on: both are saved in a
-/// prologue. `has_called`: the code is behind a call. A function that returns without them has no
+/// Returns the first use of the frame pointer or the link register from `ip` on: both are saved in
+/// a prologue. `has_called`: the code is behind a call. A function that returns without them has no
 /// frame, or has removed it.
 pub(super) fn frame_pointer_use(
     ip: u64,

@@ -376,8 +376,8 @@ impl UnwindTable {
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Returns the start of the procedure linkage table whose first 32 bytes contain this SVMA: in AArch64
-    /// programs its first entry, unless they are static.
+    /// Returns the start of the procedure linkage table whose first 32 bytes contain this SVMA: in
+    /// AArch64 programs its first entry, unless they are static.
     pub(crate) fn plt_header(&self, svma: u64) -> Option<u64> {
         let mut starts = self.plts.iter().map(|&(start, _)| start);
         starts.find(|start| svma.checked_sub(*start).is_some_and(|within| within < 32))

@@ -300,8 +300,9 @@ impl Unwinder {
         self.by_described_code(context, table, bias, registers)
     }
 
-    /// Returns the caller of a frame in a prologue of AArch64 that is not described: clang does so without
-    /// asynchronous tables. The return address is still in its register, but not much of the frame is known.
+    /// Returns the caller of a frame in a prologue of AArch64 that is not described: clang does so
+    /// without asynchronous tables. The return address is still in its register, but not much of
+    /// the frame is known.
     pub(super) fn in_prologue(
         &self,
         context: &Context<'_>,

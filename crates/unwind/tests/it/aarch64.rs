@@ -264,8 +264,8 @@ fn in_the_first_entry_of_a_plt() {
     }
 }
 
-/// A handler without call frame information, whose frame record leads to the trampoline. The record does
-/// not show where the kernel's frame begins; the kernel's own record behind it does.
+/// A handler without call frame information, whose frame record leads to the trampoline. The record
+/// does not show where the kernel's frame begins; the kernel's own record behind it does.
 #[test]
 fn a_frame_pointer_leads_through_a_signal() {
     const FRAME: usize = 30;
@@ -348,7 +348,8 @@ impl Coded {
     }
 }
 
-/// Clang describes no epilogues without asynchronous tables: the frame pointer is the caller's again.
+/// Clang describes no epilogues without asynchronous tables: the frame pointer is the caller's
+/// again.
 #[test]
 fn an_epilogue_that_is_not_described_skips_no_caller() {
     let framed = [0x0c, 29, 32, 0x9d, 4, 0x9e, 3];
@@ -388,8 +389,8 @@ fn an_epilogue_that_is_not_described_skips_no_caller() {
     }
 }
 
-/// The record that a frame pointer leads to may lie anywhere in the caller's frame: rules by the stack
-/// pointer hold only with the record.
+/// The record that a frame pointer leads to may lie anywhere in the caller's frame: rules by the
+/// stack pointer hold only with the record.
 #[test]
 fn behind_a_frame_pointer_the_stack_pointer_is_unknown() {
     let fdes: [(u64, u64, &[u8]); 3] = [

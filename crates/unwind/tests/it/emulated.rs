@@ -1,6 +1,6 @@
-//! AArch64 programs in qemu, one instruction at a time: the test logs calls and returns, and the unwinder
-//! must find the open calls after each instruction. Qemu's GDB stub makes the steps. Its process has the
-//! program's memory at the program's addresses.
+//! AArch64 programs in qemu, one instruction at a time: the test logs calls and returns, and the
+//! unwinder must find the open calls after each instruction. Qemu's GDB stub makes the steps. Its
+//! process has the program's memory at the program's addresses.
 
 use object::{Object, ObjectSegment, SegmentFlags};
 use rprof_testing::needs;
@@ -119,7 +119,8 @@ impl Emulated {
         (self.ask("s")).is_some_and(|reply| reply.starts_with(b"T05") || reply.starts_with(b"S05"))
     }
 
-    /// Executes the program up to an address. Returns the open calls there, as the unwinder finds them.
+    /// Executes the program up to an address. Returns the open calls there, as the unwinder finds
+    /// them.
     fn run_to(&mut self, avma: u64) -> Vec<Call> {
         self.ask(&format!("Z0,{avma:x},4")).unwrap();
         self.ask("c").unwrap();
@@ -491,7 +492,8 @@ fn report(what: &str, tally: &Tally) {
 ///     -- --ignored --nocapture emulated_program
 /// ```
 ///
-/// `FROM` is the hexadecimal address where it begins, `SKIP` a number of instructions that are not checked.
+/// `FROM` is the hexadecimal address where it begins, `SKIP` a number of instructions that are not
+/// checked.
 /// `BARE` hides call frame information.
 #[test]
 #[ignore = "needs a program"]
