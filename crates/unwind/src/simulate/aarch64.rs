@@ -6,8 +6,8 @@
 //! saves an unknown link register has run into the next function after a call that does not return.
 //! Source of the encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
 
-use super::frame_pointer::FramePointerUse;
 use super::path::{Exit, MAX_BRANCHES};
+use super::prologue::FramePointerUse;
 use super::window::{CodeSource, CodeWindow};
 use crate::arch::aarch64::{FP, LR, SP};
 use crate::branch::{Branch, LinkUse, StackTransfer};

@@ -5,30 +5,13 @@
 
 use super::aarch64;
 use super::path::{MAX_BRANCHES, pushes_own_address};
-use super::prologue::makes_callers_frame;
+use super::prologue::{FramePointerUse, makes_callers_frame};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::Arch;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 
 const MAX_INSTRUCTIONS: usize = 256;
-
-/// First use of the frame pointer in the code ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FramePointerUse {
-    /// The function accesses its own frame.
-    OwnFrame,
-    /// Saved or replaced, so it is the caller's. `is_first`: the stack pointer has not moved
-    /// before. On AArch64 the link register then has the return address.
-    CallersFrame { is_first: bool },
-    /// The caller has prepared the frame. The return address is popped from the top of the stack
-    /// into it.
-    HandedFrame,
-    /// The code is inconclusive.
-    Unknown,
-    /// The code is unreadable.
-    Unreadable,
-}
 
 /// Returns the first use of the frame pointer from `ip` on, in straight-line code or after the last
 /// inconclusive branch. `is_exact`: not behind a call.

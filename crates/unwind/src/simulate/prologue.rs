@@ -1,4 +1,4 @@
-//! Calls that are a part of a function's prologue or of its return.
+//! Calls that are a part of a function's prologue or of its return, and owners of the frame pointer.
 
 use super::window::CodeSource;
 use crate::Arch;
@@ -9,6 +9,23 @@ const MAX_INSTRUCTIONS: usize = 24;
 
 /// Maximum number of bytes between a return thunk's call and its target: a loop that is never executed.
 const MAX_THUNK: u64 = 32;
+
+/// First use of the frame pointer in the code ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FramePointerUse {
+    /// The function accesses its own frame.
+    OwnFrame,
+    /// Saved or replaced, so it is the caller's. `is_first`: the stack pointer has not moved
+    /// before. On AArch64 the link register then has the return address.
+    CallersFrame { is_first: bool },
+    /// The caller has prepared the frame. The return address is popped from the top of the stack
+    /// into it.
+    HandedFrame,
+    /// The code is inconclusive.
+    Unknown,
+    /// The code is unreadable.
+    Unreadable,
+}
 
 /// Returns true if the function at `target` first takes its return address from the stack, to make a
 /// frame for its caller below it. So the caller has none yet. V8's baseline code begins with such a call,
