@@ -1,4 +1,4 @@
-//! Calls that are a part of a function's prologue or of its return, and owners of the frame pointer.
+//! Calls in prologues and returns, and [`FramePointerUse`], the owner of the frame pointer.
 
 use super::window::CodeSource;
 use crate::Arch;
