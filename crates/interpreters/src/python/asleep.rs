@@ -90,6 +90,7 @@ fn objects(
             part: Part {
                 native: eval.cfa,
                 outer: 0,
+                function: Part::ANY,
             },
             frames: vec![frame?],
         })

@@ -66,6 +66,8 @@ pub(super) struct Look {
     /// Reads of code objects, and their time.
     pub(super) proofs: Vec<MemoryRead>,
     pub(super) proven: u64,
+    /// True until it counts against callers, if it differs from the look before.
+    pub(super) is_new: bool,
 }
 
 impl Look {
@@ -264,7 +266,11 @@ impl Track {
             };
             let native = native.wrapping_add(self.below);
             segments.push(Segment {
-                part: Part { native, outer },
+                part: Part {
+                    native,
+                    outer,
+                    function: Part::ANY,
+                },
                 frames: chain.frames,
             });
             if outer == 0 {

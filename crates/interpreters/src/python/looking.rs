@@ -131,6 +131,7 @@ impl FirstReads {
         look.segments = segments;
         look.proofs = proofs;
         look.proven = memory.time();
+        look.is_new = !is_unchanged;
         Some(look)
     }
 }

@@ -37,6 +37,20 @@ pub(super) struct Part {
     pub(super) native: u64,
     /// Innermost Python frame of the next outer part; 0 for none.
     pub(super) outer: u64,
+    /// [Number](super::codes::Codes::number) of the function that runs there, or [`ANY`](Self::ANY).
+    /// Functions of equal size take turns at one address, and call others in native code.
+    pub(super) function: u64,
+}
+
+impl Part {
+    /// Number of an outer function that is not known.
+    pub(super) const ANY: u64 = u64::MAX;
+
+    /// Returns the part for any outer function.
+    pub(super) const fn of_any(self) -> Self {
+        let function = Self::ANY;
+        Self { function, ..self }
+    }
 }
 
 /// A Python frame: its address, which is 0 for generators because they move, and its code object.
@@ -86,8 +100,16 @@ struct Edge {
 
 impl Looks {
     /// Adds a look: the callers of a place up to the end of its part, innermost first, and whether
-    /// all code objects are proven.
+    /// all code objects are proven. It counts for any outer function as well.
     pub(super) fn observe(&mut self, place: Place, callers: &[Caller], is_proven: bool) {
+        self.observe_part(place, callers, is_proven);
+        if place.part != place.part.of_any() {
+            let part = place.part.of_any();
+            self.observe_part(Place { part, ..place }, callers, is_proven);
+        }
+    }
+
+    fn observe_part(&mut self, place: Place, callers: &[Caller], is_proven: bool) {
         let seen = self.places.entry(place).or_default();
         if seen.same >= ENOUGH && seen.callers == callers {
             return;
@@ -109,6 +131,14 @@ impl Looks {
 
     /// Adds a look at a frame alone: whether it is without callers in its part.
     pub(super) fn observe_outermost(&mut self, place: Place, is_outermost: bool) {
+        self.observe_outermost_part(place, is_outermost);
+        if place.part != place.part.of_any() {
+            let part = place.part.of_any();
+            self.observe_outermost_part(Place { part, ..place }, is_outermost);
+        }
+    }
+
+    fn observe_outermost_part(&mut self, place: Place, is_outermost: bool) {
         if is_outermost {
             self.observe_edge(place, None, true);
             self.limit();
@@ -235,6 +265,7 @@ mod tests {
     const PART: Part = Part {
         native: 1,
         outer: 0,
+        function: Part::ANY,
     };
 
     fn frame(number: u64) -> Caller {
@@ -326,6 +357,28 @@ mod tests {
         }
         assert_eq!(callers(&looks, place(3), None), [0]);
         assert_eq!(callers(&looks, place(3), Some(&usual)), [2, 1]);
+    }
+
+    #[test]
+    fn a_look_below_another_function_is_no_evidence() {
+        let below = |function| Place {
+            part: Part {
+                outer: 7,
+                function,
+                ..PART
+            },
+            frame: frame(3),
+        };
+        let mut looks = Looks::default();
+        for _ in 0..MIN_LOOKS_AT_PART {
+            looks.observe(below(1), &[frame(2)], true);
+        }
+        assert_eq!(callers(&looks, below(1), None), [2]);
+        assert_eq!(callers(&looks, below(2), None), [0]);
+        assert_eq!(callers(&looks, below(Part::ANY), None), [2]);
+        looks.observe(below(2), &[frame(9)], true);
+        assert_eq!(callers(&looks, below(1), None), [2]);
+        assert_eq!(callers(&looks, below(Part::ANY), None), [0]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub(super) fn parts(
         let mut part = Part {
             native: eval.cfa,
             outer: of(at + 1).unwrap_or(0),
+            function: Part::ANY,
         };
         // The outermost native frame of an incomplete stack has callers all the same.
         let is_it = |known: &Part| {
@@ -109,27 +110,60 @@ impl Judge<'_, '_> {
     /// Adds a look: the frames of each native frame that it found.
     pub(super) fn observe(&self, look: &Look, looks: &mut Looks) {
         let is_proven = |frame: &LiveFrame| self.codes.was_proven(frame.code, look.time);
-        for segment in &look.segments {
-            let frames = segment.frames.iter();
-            let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
-            if let Some((frame, callers)) = frames.split_first() {
-                let place = Place {
-                    part: segment.part,
-                    frame: *frame,
-                };
-                looks.observe(place, callers, segment.frames.iter().all(is_proven));
+        for (place, callers, mut frames) in self.places(look) {
+            looks.observe(place, &callers, frames.all(is_proven));
+        }
+    }
+
+    /// Adds a look that is later than the sample as evidence against callers: functions change in
+    /// between, and the sample may be of either.
+    pub(super) fn contradict(&self, look: &Look, looks: &mut Looks) {
+        for (place, callers, mut frames) in self.places(look) {
+            if frames.all(|frame| self.codes.number(frame.code) != u64::MAX) {
+                looks.observe(place, &callers, false);
             }
         }
+    }
+
+    /// Returns the place and the callers of each native frame in a look, and all frames that tell
+    /// them.
+    fn places<'l>(
+        &self,
+        look: &'l Look,
+    ) -> impl Iterator<Item = (Place, Vec<Caller>, impl Iterator<Item = &'l LiveFrame>)> {
+        let outer = look.segments.iter().skip(1).map(|outer| outer.frames.first());
+        let outer = outer.chain([None]);
+        look.segments.iter().zip(outer).filter_map(|(segment, outer)| {
+            let frames = segment.frames.iter();
+            let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
+            let (frame, callers) = frames.split_first()?;
+            let function = outer.map_or(Part::ANY, |outer| self.codes.number(outer.code));
+            let place = Place {
+                part: Part { function, ..segment.part },
+                frame: *frame,
+            };
+            Some((place, callers.to_vec(), segment.frames.iter().chain(outer)))
+        })
     }
 
     /// Adds what the memory of a part's current frame says: whether it is the outermost one of its
     /// native frame. The function may have returned meanwhile. But the answer is part of the frame,
     /// and was true for a call of the same function at the same place.
-    pub(super) fn observe_outermost(&self, part: &PartOfStack, looks: &mut Looks) {
+    pub(super) fn observe_outermost(
+        &self,
+        part: &PartOfStack,
+        outer: Option<&PartOfStack>,
+        looks: &mut Looks,
+    ) {
         let is_it = |frame: &LiveFrame| Some(frame.code) == part.running && !frame.is_generator;
         if let (Some(frame), Some(is_outermost)) = (part.in_memory.filter(is_it), part.outermost) {
+            let in_memory = outer.and_then(|outer| Some(outer.in_memory?.code));
+            let is_same = in_memory.is_none() || in_memory == outer.and_then(|outer| outer.running);
             let place = Place {
-                part: part.part,
+                part: match is_same {
+                    true => part.part,
+                    false => part.part.of_any(),
+                },
                 frame: self.caller(&frame),
             };
             looks.observe_outermost(place, is_outermost);

@@ -302,8 +302,32 @@ impl PythonProcess {
         }
         if looks.has_current {
             judge.observe(&thread.look, &mut thread.looks);
-            for part in parts {
-                judge.observe_outermost(part, &mut thread.looks);
+            let outer = parts.iter().skip(1).map(Some).chain([None]);
+            for (part, outer) in parts.iter().zip(outer) {
+                judge.observe_outermost(part, outer, &mut thread.looks);
+            }
+        }
+        let Thread { later, looks, .. } = thread;
+        for look in later {
+            if std::mem::take(&mut look.is_new) {
+                judge.contradict(look, looks);
+            }
+        }
+    }
+
+    /// Finds the function outside each part, as of the sample. Frames that a look found below
+    /// another one are of another call.
+    fn find_outer_functions(&self, parts: &mut [PartOfStack]) {
+        for inner in (1..parts.len()).rev() {
+            let Some([part, outer]) = parts.get_mut(inner - 1..=inner) else {
+                return;
+            };
+            let is_proven = |code: &u64| self.codes.is_proven(*code);
+            if let Some(running) = outer.running.filter(is_proven) {
+                part.part.function = self.codes.number(running);
+                if outer.seen.first().map(|frame| frame.code) != Some(running) {
+                    part.seen.clear();
+                }
             }
         }
     }
@@ -428,6 +452,9 @@ impl Interpreter for PythonProcess {
         self.prove(&codes, memory, names);
         self.find_running(&mut parts, stack, &evals, &mut learned);
         drop(learned);
+        let running: Vec<u64> = parts.iter().filter_map(|part| part.running).collect();
+        self.prove(&running, memory, names);
+        self.find_outer_functions(&mut parts);
         self.find_outermost(&mut parts, stack, looks.has_current);
         self.observe(&looks, &parts, stack, &mut thread);
         let functions = parts

@@ -1,5 +1,7 @@
 //! [`Thread`]: looks and learned locations of one thread.
 
+use std::collections::VecDeque;
+
 use super::current::{Finder, LearnedFrames};
 use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
@@ -30,6 +32,8 @@ pub(super) struct Thread {
     pub(super) look: Look,
     /// Looks between samples, once the state is known.
     watch: Option<Watch>,
+    /// Looks of the watch that are later than the last sample, oldest first.
+    pub(super) later: VecDeque<Look>,
     /// Time of the last look between samples.
     watched: u64,
     /// Number of looks without result in a row.
@@ -61,13 +65,16 @@ impl Thread {
     /// Returns the looks that were taken since the last sample and before this one. The first one
     /// since this one becomes the current look; then the second value is true.
     pub(super) fn take_looks(&mut self, time: u64) -> (Vec<Look>, bool) {
-        if self.look.time >= time {
-            return (Vec::new(), false);
-        }
         let Some(watch) = &self.watch else {
             return (Vec::new(), false);
         };
-        let (earlier, next) = watch.take(time);
+        watch.take(&mut self.later);
+        if self.look.time >= time {
+            return (Vec::new(), false);
+        }
+        let earlier = self.later.partition_point(|look| look.time < time);
+        let earlier: Vec<Look> = self.later.drain(..earlier).collect();
+        let next = self.later.pop_front();
         self.watched = earlier.last().map_or(self.watched, |look| look.time);
         let is_new = next.is_some();
         if let Some(next) = next {
@@ -93,6 +100,7 @@ impl Thread {
         };
         if self.failed >= MAX_FAILED {
             (self.state, self.failed, self.watch) = (None, 0, None);
+            self.later.clear();
         }
     }
 }

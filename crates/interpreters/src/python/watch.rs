@@ -106,12 +106,10 @@ impl Watch {
         shared.codes.extend_from_slice(codes);
     }
 
-    /// Removes the looks before a time, and the first one since then.
-    pub(super) fn take(&self, time: u64) -> (Vec<Look>, Option<Look>) {
-        let mut shared = locked(&self.0);
-        let earlier = shared.looks.partition_point(|look| look.time < time);
-        let earlier = shared.looks.drain(..earlier).collect();
-        (earlier, shared.looks.pop_front())
+    /// Moves all looks to the end of a queue. At its limit the oldest are dropped.
+    pub(super) fn take(&self, looks: &mut VecDeque<Look>) {
+        looks.append(&mut locked(&self.0).looks);
+        looks.drain(..looks.len().saturating_sub(MAX_LOOKS));
     }
 }
 
@@ -262,8 +260,9 @@ mod tests {
         let mut look = |process: &mut Process| {
             let before = process.batches;
             watcher.look(process);
-            let (_, look) = watch.take(0);
-            let frames = look.map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
+            let mut looks = VecDeque::new();
+            watch.take(&mut looks);
+            let frames = looks.pop_front().map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
             (frames, process.batches - before)
         };
         let (frames, batches): (Option<usize>, usize) = look(&mut process);
