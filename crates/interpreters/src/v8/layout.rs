@@ -128,6 +128,12 @@ impl Values {
         ..Self::NODE_20
     };
 
+    /// Values of Node.js 22, as far as functions of the interpreter need them.
+    pub(super) const NODE_22: Self = Self {
+        version: (12, 4),
+        ..Self::NODE_20
+    };
+
     /// Values of Node.js 24.22, in the order of [`NAMES`].
     pub(super) const NODE_24: Self = Self {
         version: (13, 6),
@@ -331,7 +337,7 @@ fn of_version(version: (i32, i32)) -> Option<(CodeLayout, ScopeLayout)> {
     let scope = ScopeLayout {
         is_new: false,
         module: 3,
-        has_module_word: true,
+        has_module_word: false,
     };
     match version {
         // Node.js 18.
@@ -342,10 +348,7 @@ fn of_version(version: (i32, i32)) -> Option<(CodeLayout, ScopeLayout)> {
                 size: 40,
                 ..code
             },
-            ScopeLayout {
-                has_module_word: false,
-                ..scope
-            },
+            scope,
         )),
         // Node.js 20.
         (11, 3) => Some((code, scope)),
@@ -358,7 +361,10 @@ fn of_version(version: (i32, i32)) -> Option<(CodeLayout, ScopeLayout)> {
                 data: 8,
                 ..code
             },
-            scope,
+            ScopeLayout {
+                has_module_word: true,
+                ..scope
+            },
         )),
         // Node.js 24 and 26.
         (13, 6) | (14, 6) => Some((
@@ -374,7 +380,7 @@ fn of_version(version: (i32, i32)) -> Option<(CodeLayout, ScopeLayout)> {
             ScopeLayout {
                 is_new: true,
                 module: 5,
-                ..scope
+                has_module_word: true,
             },
         )),
         _ => None,
