@@ -22,8 +22,12 @@ pub enum Runtime {
     LuaJit,
     /// Node.js.
     Node,
+    /// PHP, whose OPcache compiles functions.
+    Php,
     /// QEMU, which translates guest code.
     Qemu,
+    /// Ruby, whose YJIT compiles methods.
+    Ruby,
     /// SBCL, a Common Lisp.
     Sbcl,
 }
@@ -43,6 +47,9 @@ impl Runtime {
             _ if name.starts_with("libguile-") => Runtime::Guile,
             _ if name.starts_with("luajit") || name.starts_with("libluajit-") => Runtime::LuaJit,
             _ if name.starts_with("qemu-") => Runtime::Qemu,
+            _ if is_version_of("php", name) || is_version_of("libphp", name) => Runtime::Php,
+            _ if name.starts_with("php-") => Runtime::Php,
+            _ if is_version_of("ruby", name) || is_version_of("libruby", name) => Runtime::Ruby,
             _ => return None,
         })
     }
@@ -64,7 +71,9 @@ impl Runtime {
             Runtime::Java => "Java",
             Runtime::LuaJit => "LuaJIT",
             Runtime::Node => "Node.js",
+            Runtime::Php => "PHP",
             Runtime::Qemu => "QEMU",
+            Runtime::Ruby => "Ruby",
             Runtime::Sbcl => "SBCL",
         }
     }
@@ -79,6 +88,14 @@ impl Runtime {
             _ => None,
         }
     }
+}
+
+/// Returns true for a program or library with this name and perhaps a version: `php8.2`,
+/// `libruby-3.1.so.3.1`.
+fn is_version_of(name: &str, file: &str) -> bool {
+    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || "-.".contains(c));
+    let stem = file.split_once(".so").map_or(file, |(stem, _)| stem);
+    stem.strip_prefix(name).is_some_and(is_version)
 }
 
 #[cfg(test)]
@@ -97,6 +114,11 @@ mod tests {
             ("luajit-2.1.0-beta3", Some(Runtime::LuaJit)),
             ("qemu-system-x86_64", Some(Runtime::Qemu)),
             ("sbcl.core", Some(Runtime::Sbcl)),
+            ("php8.2", Some(Runtime::Php)),
+            ("php-fpm8.2", Some(Runtime::Php)),
+            ("phpunit", None),
+            ("libruby-3.1.so.3.1.2", Some(Runtime::Ruby)),
+            ("ruby", Some(Runtime::Ruby)),
         ] {
             assert_eq!(Runtime::of_file(file), runtime, "{file}");
         }

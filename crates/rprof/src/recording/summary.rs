@@ -266,7 +266,10 @@ fn in_words(cause: StackCause) -> &'static str {
 }
 
 fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
-    let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
+    // PHP's OPcache keeps its code in shared memory.
+    let is_made_at_run_time = ["//anon", "[", "/dev/zero"]
+        .iter()
+        .any(|start| image.starts_with(start));
     match cause {
         StackCause::NoUnwindInfo if image.starts_with("/memfd:vmem") => Some(
             "if this is Erlang (beam.smp), --runtimes or `erl +JPperf true` keeps frame pointers",

@@ -72,6 +72,10 @@ pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
             "LuaJIT exports no symbols of its traces; its own profiler, `luajit -jp`, shows Lua \
              functions."
         }
+        Runtime::Php => {
+            "Make PHP name them: `php -d opcache.jit_debug=16 …`, or this setting in php.ini."
+        }
+        Runtime::Ruby => "Ruby 3.3 and later name compiled methods: `ruby --yjit --yjit-perf …`.",
         Runtime::Qemu => {
             "Make QEMU write its symbols: run it with `-perfmap` (QEMU 8.0 and later)."
         }
@@ -168,6 +172,8 @@ mod tests {
             (Runtime::Qemu, "-perfmap"),
             (Runtime::Deno, "--v8-flags"),
             (Runtime::Bun, "BUN_JSC_useJITDump"),
+            (Runtime::Php, "opcache.jit_debug=16"),
+            (Runtime::Ruby, "--yjit-perf"),
         ] {
             assert!(for_names_of(runtime).contains(flag), "{flag}");
         }
