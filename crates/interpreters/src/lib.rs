@@ -55,7 +55,7 @@ pub use found::{
     UNNAMED_JAVASCRIPT, UNNAMED_PYTHON, UNPROVEN_CALLERS, Urgency,
 };
 pub use memory::{MemoryRead, ProcessMemory};
-pub use registry::{runtimes_of, switches_stacks};
+pub use registry::{may_contain_runtime, runtimes_in, runtimes_of, switches_stacks};
 pub use runtime::{Interpreter, Runtime, RuntimeImage, Watcher};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};

@@ -12,6 +12,16 @@ pub trait Runtime: Debug + Send + Sync {
     /// Returns true if an image with this file name may contain the runtime.
     fn is_image(&self, name: &[u8]) -> bool;
 
+    /// Returns a symbol that programs with the runtime inside export, whatever their file name.
+    fn exported_symbol(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the name of a constant with the version, for images whose file name does not tell it.
+    fn version_symbol(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns true if the reader needs a symbol of this name.
     fn wants_symbol(&self, name: &[u8]) -> bool;
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB};
-use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::elf::{FileHeader64, PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, SectionType};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadRef};
 use rustc_hash::FxHashMap;
 
@@ -26,6 +26,7 @@ pub struct ImageSymbol {
 pub struct ImageSymbols {
     by_name: FxHashMap<Box<[u8]>, ImageSymbol>,
     parts: Vec<Range<u64>>,
+    version: Option<u64>,
 }
 
 impl ImageSymbols {
@@ -37,39 +38,61 @@ impl ImageSymbols {
         has_all: impl Fn(&Self) -> bool,
     ) -> Self {
         let mut symbols = Self::default();
-        let endian = LittleEndian;
-        let Ok(header) = FileHeader64::<LittleEndian>::parse(file) else {
-            return symbols;
-        };
-        let Ok(sections) = header.sections(endian, file) else {
-            return symbols;
-        };
         for kind in [SHT_DYNSYM, SHT_SYMTAB] {
             if has_all(&symbols) {
                 break;
             }
-            let Ok(table) = sections.symbols(endian, file, kind) else {
-                continue;
-            };
-            // Read as a whole, because large images have some 100,000 names.
-            let names = sections.section(table.string_section());
-            let Ok(names) = names.and_then(|section| section.data(endian, file)) else {
-                continue;
-            };
-            for symbol in table.iter() {
-                let svma = symbol.st_value(endian);
-                if svma == 0 || symbols.by_name.len() == MAX_SYMBOLS {
-                    continue;
-                }
-                let name = name_at(names, symbol.st_name(endian));
-                if wants(name) {
-                    let size = symbol.st_size(endian);
-                    let found = ImageSymbol { svma, size };
-                    symbols.by_name.entry(name.into()).or_insert(found);
-                }
-            }
+            symbols.read_table(file, kind, &wants);
         }
         symbols
+    }
+
+    /// Returns true if a 64-bit ELF image exports this symbol.
+    pub fn is_exported<'data, R: ReadRef<'data>>(file: R, name: &str) -> bool {
+        let mut symbols = Self::default();
+        symbols.read_table(file, SHT_DYNSYM, |found| found == name.as_bytes());
+        !symbols.is_empty()
+    }
+
+    /// Adds the symbols with wanted names from a symbol table, if the image has it.
+    fn read_table<'data, R: ReadRef<'data>>(
+        &mut self,
+        file: R,
+        kind: SectionType,
+        wants: impl Fn(&[u8]) -> bool,
+    ) -> Option<()> {
+        let endian = LittleEndian;
+        let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
+        let sections = header.sections(endian, file).ok()?;
+        let table = sections.symbols(endian, file, kind).ok()?;
+        // Read as a whole, because large images have some 100,000 names.
+        let names = sections.section(table.string_section()).ok()?;
+        let names = names.data(endian, file).ok()?;
+        for symbol in table.iter() {
+            let svma = symbol.st_value(endian);
+            if svma == 0 || self.by_name.len() == MAX_SYMBOLS {
+                continue;
+            }
+            let name = name_at(names, symbol.st_name(endian));
+            if wants(name) {
+                let size = symbol.st_size(endian);
+                let found = ImageSymbol { svma, size };
+                self.by_name.entry(name.into()).or_insert(found);
+            }
+        }
+        Some(())
+    }
+
+    /// Reads the constant that tells the runtime's version, if the file's name does not tell it.
+    pub fn find_version<'data, R: ReadRef<'data>>(&mut self, file: R, name: &str) {
+        let svma = self.get(name).map(|symbol| symbol.svma);
+        self.version = svma.and_then(|svma| word_at(file, svma));
+    }
+
+    /// Returns the [found version](Self::find_version), as the runtime encodes it.
+    #[must_use]
+    pub const fn version(&self) -> Option<u64> {
+        self.version
     }
 
     /// Finds the parts of a function that the compiler split off, and that have no symbol because
@@ -112,6 +135,23 @@ impl ImageSymbols {
     }
 }
 
+/// Returns the initial word at a stated address (SVMA).
+fn word_at<'data, R: ReadRef<'data>>(file: R, svma: u64) -> Option<u64> {
+    let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
+    let segments = header.program_headers(LittleEndian, file).ok()?;
+    let offset = segments.iter().find_map(|segment| {
+        let within = svma.checked_sub(segment.p_vaddr(LittleEndian))?;
+        let is_in = within < segment.p_filesz(LittleEndian);
+        let is_it = is_in && segment.p_type(LittleEndian) == PT_LOAD;
+        segment
+            .p_offset(LittleEndian)
+            .checked_add(within)
+            .filter(|_| is_it)
+    })?;
+    let bytes = file.read_bytes_at(offset, 8).ok()?;
+    bytes.first_chunk().copied().map(u64::from_le_bytes)
+}
+
 /// Returns the name at an offset in a string table; empty outside.
 fn name_at(names: &[u8], offset: u32) -> &[u8] {
     let from = usize::try_from(offset).ok().and_then(|at| names.get(at..));
@@ -125,7 +165,7 @@ impl<'n> FromIterator<(&'n str, ImageSymbol)> for ImageSymbols {
         let own = |(name, symbol): (&str, ImageSymbol)| (name.as_bytes().into(), symbol);
         Self {
             by_name: symbols.into_iter().map(own).collect(),
-            parts: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -59,6 +59,9 @@ use crate::{ImageSymbols, Interpreter, Runtime, RuntimeImage};
 
 const EVAL: &str = "_PyEval_EvalFrameDefault";
 
+/// Constant with the version as `PY_VERSION_HEX`, from 3.11 on.
+const VERSION: &str = "Py_Version";
+
 /// Maximum bytes of the interpreter's function that do no more than set up a frame, if the compiler
 /// has split off the rest.
 const MAX_REST: u64 = 16 << 10;
@@ -72,14 +75,17 @@ impl Runtime for Python {
         name.starts_with(b"python3") || name.starts_with(b"libpython3")
     }
 
+    fn exported_symbol(&self) -> Option<&'static str> {
+        Some(EVAL)
+    }
+
+    fn version_symbol(&self) -> Option<&'static str> {
+        Some(VERSION)
+    }
+
     fn wants_symbol(&self, name: &[u8]) -> bool {
-        let names: [&[u8]; 4] = [
-            b"PyCode_Type",
-            b"PyFrame_Type",
-            b"Py_Version",
-            b"_PyRuntime",
-        ];
-        name.starts_with(EVAL.as_bytes()) || names.contains(&name)
+        let names = ["PyCode_Type", "PyFrame_Type", VERSION, "_PyRuntime"];
+        name.starts_with(EVAL.as_bytes()) || names.iter().any(|known| known.as_bytes() == name)
     }
 
     fn split_function(&self) -> Option<&'static str> {
@@ -87,7 +93,7 @@ impl Runtime for Python {
     }
 
     fn image(&self, name: &[u8], symbols: &ImageSymbols) -> Option<Arc<dyn RuntimeImage>> {
-        let minor = minor_version(name)?;
+        let minor = minor_version(name).or_else(|| minor_of(symbols.version()?))?;
         let evals = (symbols.iter())
             .filter(|(name, symbol)| is_eval(name) && symbol.size > 0)
             .map(|(_, symbol)| symbol.svma..symbol.svma.saturating_add(symbol.size));
@@ -103,7 +109,7 @@ impl Runtime for Python {
             evals,
             code_type: symbols.get("PyCode_Type")?.svma,
             frame_type: symbols.get("PyFrame_Type")?.svma,
-            version: symbols.get("Py_Version").map(|symbol| symbol.svma),
+            version: symbols.get(VERSION).map(|symbol| symbol.svma),
             runtime: symbols.get("_PyRuntime").map(|symbol| symbol.svma),
             set_up,
             learned: Mutex::default(),
@@ -131,6 +137,12 @@ fn minor_version(name: &[u8]) -> Option<u8> {
     (is_plain).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
 }
 
+/// Returns the second number of a `PY_VERSION_HEX`.
+fn minor_of(version: u64) -> Option<u8> {
+    let [_, _, minor, major] = u32::try_from(version).ok()?.to_le_bytes();
+    (major == 3).then_some(minor)
+}
+
 impl RuntimeImage for PythonImage {
     fn process(self: Arc<Self>, bias: u64) -> Box<dyn Interpreter> {
         Box::new(PythonProcess::new(self, bias))
@@ -156,5 +168,7 @@ mod tests {
         ] {
             assert_eq!(of(other), None, "{other}");
         }
+        assert_eq!(minor_of(0x030b_02f0), Some(11));
+        assert_eq!(minor_of(0x0207_12f0), None);
     }
 }

@@ -131,19 +131,29 @@ impl Judge<'_, '_> {
         &self,
         look: &'l Look,
     ) -> impl Iterator<Item = (Place, Vec<Caller>, impl Iterator<Item = &'l LiveFrame>)> {
-        let outer = look.segments.iter().skip(1).map(|outer| outer.frames.first());
+        let outer = look
+            .segments
+            .iter()
+            .skip(1)
+            .map(|outer| outer.frames.first());
         let outer = outer.chain([None]);
-        look.segments.iter().zip(outer).filter_map(|(segment, outer)| {
-            let frames = segment.frames.iter();
-            let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
-            let (frame, callers) = frames.split_first()?;
-            let function = outer.map_or(Part::ANY, |outer| self.codes.number(outer.code));
-            let place = Place {
-                part: Part { function, ..segment.part },
-                frame: *frame,
-            };
-            Some((place, callers.to_vec(), segment.frames.iter().chain(outer)))
-        })
+        look.segments
+            .iter()
+            .zip(outer)
+            .filter_map(|(segment, outer)| {
+                let frames = segment.frames.iter();
+                let frames: Vec<Caller> = frames.map(|frame| self.caller(frame)).collect();
+                let (frame, callers) = frames.split_first()?;
+                let function = outer.map_or(Part::ANY, |outer| self.codes.number(outer.code));
+                let place = Place {
+                    part: Part {
+                        function,
+                        ..segment.part
+                    },
+                    frame: *frame,
+                };
+                Some((place, callers.to_vec(), segment.frames.iter().chain(outer)))
+            })
     }
 
     /// Adds what the memory of a part's current frame says: whether it is the outermost one of its

@@ -262,7 +262,9 @@ mod tests {
             watcher.look(process);
             let mut looks = VecDeque::new();
             watch.take(&mut looks);
-            let frames = looks.pop_front().map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
+            let frames = looks
+                .pop_front()
+                .map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
             (frames, process.batches - before)
         };
         let (frames, batches): (Option<usize>, usize) = look(&mut process);

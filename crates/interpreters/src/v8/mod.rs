@@ -55,6 +55,10 @@ impl Runtime for V8 {
         matches!(name, b"node" | b"nodejs") || name.starts_with(b"libnode.so")
     }
 
+    fn exported_symbol(&self) -> Option<&'static str> {
+        Some("v8dbg_off_fp_function")
+    }
+
     fn wants_symbol(&self, name: &[u8]) -> bool {
         name.starts_with(PREFIX.as_bytes()) || name == MAJOR.as_bytes() || name == MINOR.as_bytes()
     }

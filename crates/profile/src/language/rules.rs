@@ -11,6 +11,9 @@ use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 use crate::runtime::Runtime;
 
+/// Function that runs Python's bytecode.
+const PYTHON_LOOP: &str = "_PyEval_EvalFrameDefault";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Function in an interpreted language. Functions of equal name and file share a number.
@@ -19,6 +22,8 @@ enum Role {
     Unnamed(Language),
     /// Code of an interpreter or runtime.
     Plumbing(Language),
+    /// Generated code without a name, of an unknown runtime.
+    Generated,
     /// Start code of the C library.
     Start,
     /// Native code of the program or of a library, and the kernel.
@@ -63,6 +68,8 @@ pub struct FoldingRules {
     /// Functions that only name the generated code before them.
     stubs: FxHashSet<u32>,
     gaps: FxHashSet<u32>,
+    /// Objects that contain Python's interpreter.
+    pythons: FxHashSet<u32>,
 }
 
 impl FoldingRules {
@@ -86,6 +93,9 @@ impl FoldingRules {
         if known == functions.len() {
             return;
         }
+        let new = functions.iter().skip(known);
+        let evals = new.filter(|function| function.name.as_deref() == Ok(PYTHON_LOOP));
+        self.pythons.extend(evals.map(|function| function.object.0));
         let old = functions.iter().enumerate().take(known);
         for (at, function) in old {
             if let Role::Source { number, .. } = self.roles[at]
@@ -105,6 +115,7 @@ impl FoldingRules {
                         number: *numbers.entry(name.key()).or_insert(at as u32),
                     }
                 }
+                None if self.is_of_python(function) => Role::Plumbing(Language::Python),
                 None => role_of(function, object),
             };
             if matches!(role, Role::Plumbing(_)) && function.name.as_deref().is_ok_and(is_java_stub)
@@ -116,6 +127,12 @@ impl FoldingRules {
             }
             self.roles.push(role);
         }
+    }
+
+    /// Returns true for a function of Python in a program that contains it.
+    fn is_of_python(&self, function: &Function) -> bool {
+        let is_api = |name: &str| name.starts_with("_Py") || name.starts_with("Py");
+        self.pythons.contains(&function.object.0) && function.name.as_deref().is_ok_and(is_api)
     }
 
     /// Folds a stack of functions, root first, each with true for an inlined call. Replaces the
@@ -221,6 +238,16 @@ impl FoldingRules {
             {
                 kept.pop();
             }
+            // A bundle of Node.js has the name of its program.
+            (
+                Role::Source {
+                    language: Language::JavaScript,
+                    ..
+                },
+                Some((last, Role::Generated)),
+            ) if last + 1 == at && !self.places.get(&stack[at].0.0).is_none_or(|place| place.2) => {
+                kept.pop();
+            }
             // Without a name, several functions look like one.
             (Role::Unnamed(_), Some((last, _))) if stack[last].0 == stack[at].0 => return,
             // The code of an unnamed function, and the frame in its place.
@@ -317,6 +344,7 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
             Role::Plumbing(language.unwrap_or(Language::JavaScript))
         }
         (None, Some(language @ (Language::JavaScript | Language::Java))) => Role::Unnamed(language),
+        (None, None) => Role::Generated,
         _ => Role::Native,
     }
 }
@@ -423,6 +451,11 @@ mod tests {
             folded(&all),
             ["main", "__libc_start_main", "py::main:/x/app.py"]
         );
+        let eval = "_PyEval_EvalFrameDefault@hot";
+        let bundle = ["main@hot", eval, main, "PyNumber_Add@hot", "work@hot"];
+        assert_eq!(folded(&bundle), ["main", "py::main:/x/app.py", "work"]);
+        let bundle = ["?@jit", "JS:f /x/a.js:1:2@jit"];
+        assert_eq!(folded(&bundle), ["JS:f /x/a.js:1:2"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rprof_interpreters::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack, Urgency,
-    runtimes_of, switches_stacks,
+    may_contain_runtime, runtimes_of, switches_stacks,
 };
 use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
 use rprof_processes::{ImageId, LiveMap, Pid};
@@ -103,7 +103,9 @@ impl Interpreters {
             }
         };
         let name = file_name(&mapped.path);
-        if mapped.executable && runtimes_of(name).next().is_some() {
+        let may_contain_runtime =
+            || runtimes_of(name).next().is_some() || may_contain_runtime(name, mapped.len);
+        if mapped.executable && may_contain_runtime() {
             add(&mut self.processes.entry(Pid(mapped.pid)).or_default().images);
         } else if mapped.executable && switches_stacks(name) {
             add(&mut self.processes.entry(Pid(mapped.pid)).or_default().switches);
@@ -167,6 +169,9 @@ impl Interpreters {
         let has_jitdump = process.has_jitdump;
         process.find_reader(sample.pid, sources);
         let Some(reader) = &mut process.reader else {
+            if process.images.is_empty() && process.switches.is_empty() {
+                self.processes.remove(&sample.pid);
+            }
             return Urgency::None;
         };
         self.native.clear();
@@ -253,6 +258,11 @@ impl WatchedProcess {
     /// Creates the reader, once an image with a runtime has been opened for unwinding.
     fn find_reader(&mut self, pid: Pid, sources: &Sources<'_>) {
         if self.reader.is_none() {
+            let has_no_runtime = |image: &Range<u64>| {
+                let mapping = sources.map.find(pid, image.start);
+                mapping.is_some_and(|mapping| sources.tables.has_no_runtime(mapping.backing))
+            };
+            self.images.retain(|image| !has_no_runtime(image));
             self.reader = self.images.iter().find_map(|image| {
                 let mapping = sources.map.find(pid, image.start)?;
                 let (runtime, table) = sources.tables.runtime(mapping.backing)?;

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image, vdso_of_process};
-use rprof_interpreters::{ImageSymbols, Runtime, RuntimeImage, runtimes_of};
+use rprof_interpreters::{
+    ImageSymbols, Runtime, RuntimeImage, may_contain_runtime, runtimes_in, runtimes_of,
+};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_sampler::Boosted;
@@ -278,6 +280,12 @@ impl Tables {
         Some((Arc::clone(slot.table.runtime.get()?), table))
     }
 
+    /// Returns true if an image was opened and contains no runtime.
+    pub(super) fn has_no_runtime(&self, image: ImageId) -> bool {
+        let table = self.slots.get(image.0 as usize).map(|slot| &slot.table);
+        table.is_some_and(|table| table.get().is_some() && table.runtime.get().is_none())
+    }
+
     pub(crate) fn take_sampled(&mut self) -> Vec<MappedImage> {
         std::mem::take(self.sampled.get_mut())
     }
@@ -459,8 +467,20 @@ fn open(
                 }
                 symbols
             };
-            let found =
+            let mut found =
                 runtimes_of(name).find_map(|runtime| runtime.image(name, &symbols(runtime)));
+            let len = mapped.range.end.saturating_sub(mapped.range.start);
+            if found.is_none() && may_contain_runtime(name, len) {
+                let is_exported =
+                    |name: &str| ImageSymbols::is_exported(&FileReader::new(&file), name);
+                found = runtimes_in(is_exported).find_map(|runtime| {
+                    let mut symbols = symbols(runtime);
+                    if let Some(version) = runtime.version_symbol() {
+                        symbols.find_version(&FileReader::new(&file), version);
+                    }
+                    runtime.image(name, &symbols)
+                });
+            }
             if let Some(found) = found {
                 runtime.get_or_init(|| found);
             }
