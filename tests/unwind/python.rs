@@ -256,7 +256,8 @@ fn recording_of_all_processes_has_python_functions_of_each_under_any_file_name()
         // A program that contains Python, as cx_Freeze makes it.
         let bundle = here.path("bundle");
         std::fs::copy("/usr/bin/python3", &bundle).expect("copied");
-        let program = |python: &Path| format!("{} {} 1.5 >out", python.display(), fixture.display());
+        let program =
+            |python: &Path| format!("{} {} 1.5 >out", python.display(), fixture.display());
         let python = program(Path::new("/usr/bin/python3"));
         let both = format!("{python} & {}; wait", program(&bundle));
         here.rprof("record -q -a -e cpu-clock -F 999 -- sh -c")

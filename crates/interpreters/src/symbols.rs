@@ -169,3 +169,30 @@ impl<'n> FromIterator<(&'n str, ImageSymbol)> for ImageSymbols {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn version_of_a_program_is_read_from_its_file() {
+        let folder = std::env::temp_dir().join(format!("symbols-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, library) = (folder.join("a.c"), folder.join("a.so"));
+        let text =
+            "const unsigned long version = 0x030b02f0; static int own; int *get() { return &own; }";
+        std::fs::write(&source, text).unwrap();
+        let mut command = Command::new("cc");
+        command.args(["-shared", "-fPIC", "-o"]).arg(&library);
+        assert!(command.arg(&source).status().unwrap().success());
+        let bytes = std::fs::read(&library).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let mut symbols = ImageSymbols::read(&*bytes, |name| name == b"version", |_| false);
+        symbols.find_version(&*bytes, "version");
+        assert_eq!(symbols.version(), Some(0x030b_02f0));
+        assert!(ImageSymbols::is_exported(&*bytes, "get"));
+        assert!(!ImageSymbols::is_exported(&*bytes, "own"));
+        assert!(!ImageSymbols::is_exported(&*b"no image", "get"));
+    }
+}

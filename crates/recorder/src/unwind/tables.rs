@@ -470,7 +470,8 @@ fn open(
             let mut found =
                 runtimes_of(name).find_map(|runtime| runtime.image(name, &symbols(runtime)));
             let len = mapped.range.end.saturating_sub(mapped.range.start);
-            if found.is_none() && may_contain_runtime(name, len) {
+            // Names such as `python3.13t` are of builds that are not supported.
+            if runtimes_of(name).next().is_none() && may_contain_runtime(name, len) {
                 let is_exported =
                     |name: &str| ImageSymbols::is_exported(&FileReader::new(&file), name);
                 found = runtimes_in(is_exported).find_map(|runtime| {
