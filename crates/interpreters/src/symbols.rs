@@ -193,6 +193,6 @@ mod tests {
         assert_eq!(symbols.version(), Some(0x030b_02f0));
         assert!(ImageSymbols::is_exported(&*bytes, "get"));
         assert!(!ImageSymbols::is_exported(&*bytes, "own"));
-        assert!(!ImageSymbols::is_exported(&*b"no image", "get"));
+        assert!(!ImageSymbols::is_exported(&b"no image"[..], "get"));
     }
 }
