@@ -5,12 +5,12 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::{Before, Code, sweep};
-use crate::decode::Target;
+use crate::decode::{Flow, Target};
+use crate::elf;
 use crate::entries::Entries;
 use crate::image::{Image, Piece, Slot};
 use crate::reach::{Reach, pointer, reach, resolved};
 use crate::verdict::EdgeVerdict;
-use crate::{elf, vdso};
 
 /// Maximum number of images between a call and its callee.
 const MAX_IMAGES: u32 = 4;
@@ -77,7 +77,7 @@ impl Checker {
             return *known;
         }
         let data = match name {
-            "[vdso]" => vdso::read(),
+            "[vdso]" => elf::vdso(),
             path if path.starts_with('/') => std::fs::read(path).ok(),
             _ => None,
         };
@@ -305,7 +305,9 @@ impl Checker {
         if self.is_split(callee) || self.is_split(caller) {
             return Some(EdgeVerdict::Switched);
         }
-        if self.image(at).is_root(caller.address) || self.is_context(at, caller.address) {
+        let is_end = || ends_process(self.image(at), caller.address);
+        if self.image(at).is_root(caller.address) || is_end() || self.is_context(at, caller.address)
+        {
             return Some(EdgeVerdict::Root);
         }
         let lookup = callee.lookup();
@@ -339,6 +341,25 @@ impl Checker {
         let switch = starts.and_then(|piece| code.exits(piece).switches_stack);
         switch.is_some_and(|switch| switch - address <= LONGEST_START)
     }
+}
+
+/// Returns true for code that begins with a call and cannot continue behind it: `_exit` and `hlt`. Boost's
+/// `make_fcontext` writes its address as a return address.
+fn ends_process(image: &Image, address: u64) -> bool {
+    let Some(piece) = image.piece(address) else {
+        return false;
+    };
+    let code = sweep(
+        image,
+        Piece {
+            start: address,
+            ..piece
+        },
+    );
+    let mut flows = code.map(|(_, instruction)| instruction.flow);
+    let mut is_call = |flow| matches!(flow, Flow::Call(_));
+    let first = (flows.by_ref().take(2)).any(&mut is_call);
+    first && flows.next() == Some(Flow::Stop)
 }
 
 /// Judges a callee in the image of the destinations.

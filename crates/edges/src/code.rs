@@ -19,6 +19,8 @@ pub(crate) struct Exits {
     pub(crate) slots: Vec<u64>,
     /// True if a jump has an unknown target, or if the code is too long.
     pub(crate) is_open: bool,
+    /// True if a jump goes through a table of the same function.
+    pub(crate) has_table: bool,
     /// Address behind the first load of the stack pointer that is not based on the frame.
     pub(crate) switches_stack: Option<u64>,
 }
@@ -109,6 +111,7 @@ fn find_exits(image: &Image, piece: Piece) -> Exits {
                 exits.targets.push(target);
             }
             Flow::Jump(Target::Slot(slot)) => exits.slots.push(slot),
+            Flow::Jump(Target::Table) => exits.has_table = true,
             Flow::Jump(Target::Pointer) => exits.is_open = true,
             Flow::Jump(Target::Pointers(table)) => {
                 // A jump table, or functions.

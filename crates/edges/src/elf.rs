@@ -1,5 +1,8 @@
 //! Reads an ELF file into an [`Image`].
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use gimli::BaseAddresses;
 use object::LittleEndian;
 use object::elf::{
@@ -93,6 +96,20 @@ pub(crate) fn parse(path: &str, data: Vec<u8>) -> Option<Image> {
         is_linker: file.starts_with("ld-linux") || file.starts_with("ld-musl"),
         data,
     })
+}
+
+/// Reads the vdso of this process from memory. All 64-bit processes of the machine have the same.
+pub(crate) fn vdso() -> Option<Vec<u8>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, rest) = line.split_once('-')?;
+    let (end, _) = rest.split_once(' ')?;
+    let number = |hex| u64::from_str_radix(hex, 16).ok();
+    let (start, end) = (number(start)?, number(end)?);
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    let memory = File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
 }
 
 #[derive(Default)]

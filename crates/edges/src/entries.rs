@@ -93,6 +93,8 @@ fn add(image: &Image, piece: Piece, named: &mut Vec<u64>, jumps: &mut Vec<(u64, 
     let mut last = Last::default();
     for (_, instruction) in sweep(image, piece) {
         named.extend(instruction.named);
+        let distance = instruction.distance.zip(image.offset_table());
+        named.extend(distance.map(|(distance, table)| table.wrapping_add(distance)));
         match instruction.flow {
             Flow::Branch(target) | Flow::Jump(Target::Address(target)) if !piece.has(target) => {
                 jumps.push((target, piece.start));

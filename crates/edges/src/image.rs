@@ -146,6 +146,16 @@ impl Image {
         self.section(address).is_some_and(Section::is_linkage_table)
     }
 
+    /// Returns the address of the symbol `_GLOBAL_OFFSET_TABLE_`.
+    pub(crate) fn offset_table(&self) -> Option<u64> {
+        let start = |name: &str| {
+            let mut sections = self.sections.iter();
+            let section = sections.find(|section| &*section.name == name);
+            section.map(|section| section.start)
+        };
+        start(".got.plt").or_else(|| start(".got"))
+    }
+
     /// Returns true if the pointer at an address is the dynamic linker's alone.
     pub(crate) fn is_constant(&self, address: u64) -> bool {
         let is_table = |section: &Section| section.name.starts_with(".got");
@@ -225,6 +235,8 @@ impl Image {
         is_signal(address)
             || is_signal(address.wrapping_sub(1))
             || has_code(address)
+            // Go's, which is recorded one byte higher: readers look up the byte before.
+            || has_code(address.wrapping_sub(1))
             // At the system call itself.
             || has_code(address.wrapping_sub(code.len() as u64))
     }

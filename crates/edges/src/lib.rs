@@ -15,7 +15,7 @@
 //! | exception | rule |
 //! |---|---|
 //! | signals | a handler returns to a trampoline; the frame behind it was interrupted anywhere |
-//! | roots | a return address that no call wrote has a description without a caller |
+//! | roots | a return address that no call wrote has a description without a caller, or code that ends the process |
 //! | other stacks | a callee that has just loaded the stack pointer has the callers of another stack |
 //! | generated code | pairs with it are counted as not checked |
 //!
@@ -39,7 +39,6 @@ mod reach;
 mod report;
 mod script;
 mod unwind_info;
-mod vdso;
 mod verdict;
 
 pub use report::{Callers, EdgeCount, EdgeFinding, EdgeSide, Report, check};

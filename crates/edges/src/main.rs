@@ -3,9 +3,9 @@
 //! `rprof-edges [--callers return|before] [--json]`. Exit status 1 if a pair is impossible.
 //! `benches/edges` records programs and runs it.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+#![allow(clippy::print_stderr, reason = "a program")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 
 use rprof_edges::{Callers, check};
@@ -31,11 +31,12 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let report = check(&String::from_utf8_lossy(&bytes), callers);
-    if json {
-        println!("{}", report.json());
-    } else {
-        print!("{report}");
-    }
+    let text = match json {
+        true => format!("{}\n", report.json()),
+        false => report.to_string(),
+    };
+    // The reader may have seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     if report.impossible() == 0 {
         ExitCode::SUCCESS
     } else {

@@ -58,6 +58,10 @@ pub(crate) fn reach(code: &mut Code, target: u64) -> Reach {
         } else {
             exits = code.exits(piece);
             reach.is_open |= exits.is_open;
+            if exits.has_table {
+                let parts = parts(&code.image, piece);
+                waiting.extend(parts.map(|part| (part, jumps + 1)));
+            }
             (&exits.targets[..], exits.slots.clone())
         };
         for slot in slots {
@@ -71,6 +75,20 @@ pub(crate) fn reach(code: &mut Code, target: u64) -> Reach {
         waiting.extend(targets.iter().map(|target| (*target, jumps + 1)));
     }
     reach
+}
+
+/// Returns the parts of a function that has each of its blocks in a section of its own
+/// (`-fbasic-block-sections`).
+fn parts(image: &Image, piece: Piece) -> impl Iterator<Item = u64> {
+    const PART: &str = ".__part.";
+    let name = image.symbol(piece.start).map(|(name, _)| name);
+    let function = name.and_then(|name| name.split(PART).next());
+    let is_part = move |name: &str| {
+        let rest = function.and_then(|function| name.strip_prefix(function));
+        rest.is_some_and(|rest| rest.starts_with(PART))
+    };
+    let parts = image.symbols.iter().filter(move |(_, name)| is_part(name));
+    parts.map(|(address, _)| *address)
 }
 
 /// Returns the pointer that the dynamic linker writes at an address, or that a static program has

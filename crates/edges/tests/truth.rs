@@ -178,3 +178,56 @@ fn the_vdso_of_another_processor_is_unknown() {
     let report = check(&text, Callers::Return);
     assert_eq!((report.checked(), report.stacks), (0, 1), "{report}");
 }
+
+/// Code of `-mcmodel=large`, of Boost's `make_fcontext`, and Go's `sigreturn`.
+const ASSEMBLY: &str = "
+.globl caller, start, signal
+hidden: .cfi_startproc
+    ret
+    .cfi_endproc
+caller: .cfi_startproc
+    movabs $hidden@GOTOFF, %rax
+    call *%rax
+behind:
+    ret
+    .cfi_endproc
+start: .cfi_startproc
+    jmp *%rbx
+end:
+    xor %edi, %edi
+    call caller@PLT
+    hlt
+    .cfi_endproc
+signal: .cfi_startproc
+    movq $15, %rax
+    syscall
+    .cfi_endproc
+";
+
+#[test]
+fn written_return_addresses_and_distant_pointers_are_possible() {
+    rprof_testing::needs!(X86Assembler, Tool("cc"), Tool("nm"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("edges.s");
+    std::fs::write(&source, ASSEMBLY).expect("a file");
+    // Offsets in the file are addresses.
+    let flags = ["-shared", "-nostdlib", "-Wl,-z,noseparate-code"];
+    let program = rprof_testing::compile(folder.path(), "cc", &source, &flags);
+    let nm = Command::new("nm").arg(&program).output();
+    let nm = String::from_utf8(nm.expect("a program to run").stdout).expect("text");
+    let at = |name: &str| {
+        let line = nm.lines().find(|line| line.ends_with(&format!(" {name}")));
+        let address = line.and_then(|line| line.split(' ').next());
+        u64::from_str_radix(address.expect("a symbol"), 16).expect("an address")
+    };
+    let pairs = [
+        (at("hidden"), at("behind"), EdgeVerdict::Indirect),
+        (at("hidden"), at("end"), EdgeVerdict::Root),
+        // The byte behind the start of the code.
+        (at("caller"), at("signal") + 1, EdgeVerdict::Signal),
+        (at("hidden"), at("start"), EdgeVerdict::NoCall),
+    ];
+    for (callee, caller, expected) in pairs {
+        assert_eq!(verdict(&program, callee, caller), expected, "{nm}");
+    }
+}

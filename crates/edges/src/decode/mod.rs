@@ -59,6 +59,8 @@ pub(crate) struct Instruction {
     pub(crate) flow: Flow,
     /// An address in an operand, which may become a function pointer.
     pub(crate) named: Option<u64>,
+    /// A distance from the global offset table in an operand (`-mcmodel=large`).
+    pub(crate) distance: Option<u64>,
     /// True if the stack pointer is loaded with a value that is not based on the frame.
     pub(crate) switches_stack: bool,
     /// True for fillers between functions.
@@ -71,6 +73,7 @@ impl Instruction {
             len,
             flow,
             named: None,
+            distance: None,
             switches_stack: false,
             is_padding: false,
         }

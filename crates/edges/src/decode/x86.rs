@@ -59,6 +59,8 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
     before.plants_return = plants_return(&instruction);
     Instruction {
         named: named(&instruction),
+        distance: (instruction.op_count() > 1 && instruction.op1_kind() == OpKind::Immediate64)
+            .then(|| instruction.immediate64()),
         switches_stack: switches_stack(&instruction),
         is_padding: matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3),
         ..Instruction::new(instruction.len() as u64, flow)
