@@ -1,7 +1,7 @@
 //! Demangling: from linkage names to names as in the source code.
 //!
-//! Supports Rust (legacy and v0), C++ (Itanium ABI), D, Free Pascal, Ada, GNU Fortran, Haskell, Nim
-//! and OCaml. Other names stay unchanged. Swift demanglers compile the C++ of Swift's own library
+//! Supports Rust (legacy and v0), C++ (Itanium ABI), D, Free Pascal, Crystal, Ada, GNU Fortran, Haskell,
+//! Nim and OCaml. Other names stay unchanged. Swift demanglers compile the C++ of Swift's own library
 //! (symbolic-demangle, swift-demangler, and macho-demangle through it) or call its runtime
 //! (swift-demangle, swift-runtime). No Rust crate for D was found; libiberty, LLVM and D's own runtime
 //! demangle it.
@@ -71,6 +71,7 @@ pub(crate) fn demangle_in<'raw>(
         .or_else(|| cpp::demangle(raw, style))
         .or_else(|| d::demangle(raw, style))
         .or_else(|| pascal::demangle(raw, style))
+        .or_else(|| of_crystal(raw).map(str::to_owned))
         .or_else(|| {
             // The search for evidence costs more than decoding.
             let mut decoded = Language::ALL.iter().filter_map(|language| {
@@ -100,10 +101,17 @@ pub(crate) fn demangle_bytes_in<'raw>(
     }
 }
 
-/// Removes the symbol version: `foo` for `foo@V1` and `foo@@V1`.
+/// Returns the name of a method or function of Crystal, which its compiler marks by an asterisk:
+/// `Foo(Int32)@Foo(T)#work<String>:Nil`. Crystal's own stacks omit the mark.
+fn of_crystal(raw: &str) -> Option<&str> {
+    raw.strip_prefix('*').filter(|name| !name.is_empty())
+}
+
+/// Removes the symbol version: `foo` for `foo@V1` and `foo@@V1`. In names of Crystal, `@` stands before
+/// the class or module of a method.
 pub(crate) fn without_version(raw: &str) -> &str {
     match raw.find('@') {
-        Some(at) if at > 0 => &raw[..at],
+        Some(at) if at > 0 && of_crystal(raw).is_none() => &raw[..at],
         _ => raw,
     }
 }

@@ -10,6 +10,26 @@ fn short(raw: &str) -> Cow<'_, str> {
     demangle(raw, Style::NoParameters)
 }
 
+/// Names of Crystal 1.6, in the symbol table of a program.
+#[test]
+fn methods_of_crystal_keep_their_class() {
+    for (raw, expected) in [
+        ("*fib<Int32>:Int32", "fib<Int32>:Int32"),
+        (
+            "*Deque(Int32)@Deque(T)#<<<Int32>:Deque(Int32)",
+            "Deque(Int32)@Deque(T)#<<<Int32>:Deque(Int32)",
+        ),
+        (
+            "*File@IO::Buffered#flush:File",
+            "File@IO::Buffered#flush:File",
+        ),
+        ("*", "*"),
+    ] {
+        assert_eq!((full(raw), short(raw)), (expected.into(), expected.into()));
+        assert_eq!(demangle(raw, Style::Mangled), raw);
+    }
+}
+
 #[test]
 fn languages() {
     assert_eq!(full("_ZN3foo3barEi"), "foo::bar(int)");

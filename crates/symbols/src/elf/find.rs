@@ -88,7 +88,11 @@ fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u
                 continue;
             };
             any = true;
-            let raw = raw.split(|b| *b == b'@').next().unwrap_or_default();
+            let raw = match raw.first() {
+                // In names of Crystal, `@` stands before a class.
+                Some(b'*') => raw,
+                _ => raw.split(|b| *b == b'@').next().unwrap_or_default(),
+            };
             let found = if raw == name.as_bytes() {
                 &mut exact
             } else if may_be_demangled(raw, name)
@@ -119,7 +123,8 @@ fn may_be_demangled(raw: &[u8], name: &str) -> bool {
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .next();
     let word = word.unwrap_or_default().as_bytes();
-    let mangled = raw.starts_with(b"_Z") || raw.starts_with(b"_R");
+    let prefixes = [&b"_Z"[..], b"_R", b"*"];
+    let mangled = prefixes.iter().any(|prefix| raw.starts_with(prefix));
     mangled && (word.is_empty() || raw.windows(word.len()).any(|part| part == word))
 }
 

@@ -167,7 +167,9 @@ struct Symbol {
 fn is_old_version(name: &[u8]) -> bool {
     let name = &name[..name.len().min(MAX_NAME)];
     let at = name.iter().position(|&byte| byte == b'@');
-    at.is_some_and(|at| at > 0 && name.get(at + 1) != Some(&b'@'))
+    // Crystal marks its functions by an asterisk, and writes `@` before a class.
+    let is_version = |at| at > 0 && name.get(at + 1) != Some(&b'@') && name.first() != Some(&b'*');
+    at.is_some_and(is_version)
 }
 
 impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
