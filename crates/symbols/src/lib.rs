@@ -55,7 +55,7 @@ mod stored_answers;
 
 pub use demangle::Style;
 pub use dwarf::LineRange;
-pub use elf::{ElfError, ElfSymbol, ElfSymbols, is_by_ghc};
+pub use elf::{ElfError, ElfSymbol, ElfSymbols, has_generated_code, is_by_ghc};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use memory::MemoryLimits;

@@ -282,6 +282,9 @@ fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
             "generated code shows its callers with frame pointers or a jitdump, unless it keeps them \
              in the heap, as Chez Scheme and Racket do",
         ),
+        StackCause::NoUnwindInfo if rprof_symbols::has_generated_code(Path::new(image)) => Some(
+            "it is the dump of a process with generated code (as of GNU Common Lisp), which has none",
+        ),
         StackCause::NotOpened => Some("raise `ulimit -n`"),
         StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
         StackCause::Compat => Some("--call-graph fp follows frame pointers"),

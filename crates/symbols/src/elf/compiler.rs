@@ -1,4 +1,4 @@
-//! Detects the compiler of an ELF file from `.comment`.
+//! Detects the compiler of an ELF file.
 
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader};
@@ -14,10 +14,16 @@ pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
     is_by(b"rustc version", data)
 }
 
+/// Bytes of the information that GHC's runtime prints for `+RTS --info`.
+const GHC_RUNTIME: &[u8] = b"(\"GHC RTS\", \"YES\")";
+
+/// Maximum size in bytes of the constants that are searched for it.
+const MAX_CONSTANTS: usize = 64 << 20;
+
 /// Returns true if GHC (Haskell) compiled a part of the ELF file. False if it is unreadable.
 ///
-/// Libraries of distribution packages may lack `.comment`. They are detected by the file names of
-/// GHC, `libHSPACKAGE-ghcVERSION.so`.
+/// Distribution packages may lack `.comment`. Their programs contain GHC's runtime, and their libraries
+/// have file names of GHC, `libHSPACKAGE-ghcVERSION.so`.
 #[must_use]
 pub fn is_by_ghc(path: &Path) -> bool {
     if path
@@ -27,8 +33,35 @@ pub fn is_by_ghc(path: &Path) -> bool {
     {
         return true;
     }
-    let file = ImageFile::open(path);
-    file.is_ok_and(|file| is_by(b"GHC ", file.bytes()))
+    let Ok(file) = ImageFile::open(path) else {
+        return false;
+    };
+    is_by(b"GHC ", file.bytes()) || {
+        let constants = section(b".rodata", file.bytes()).unwrap_or_default();
+        let constants = &constants[..constants.len().min(MAX_CONSTANTS)];
+        memchr::memmem::find(constants, GHC_RUNTIME).is_some()
+    }
+}
+
+/// Returns true if a section of the ELF file is both data and code: the file is a dump of a process that
+/// had generated or loaded code, as programs of GNU Common Lisp are. False if it is unreadable.
+#[must_use]
+pub fn has_generated_code(path: &Path) -> bool {
+    let Ok(file) = ImageFile::open(path) else {
+        return false;
+    };
+    let bytes = file.bytes();
+    let found = || {
+        let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, bytes).ok()?;
+        let is_both = |section: &elf::SectionHeader64<Endianness>| {
+            let flags = section.sh_flags(endian);
+            flags.contains(elf::SHF_WRITE) && flags.contains(elf::SHF_EXECINSTR)
+        };
+        Some(sections.iter().any(is_both))
+    };
+    found().unwrap_or(false)
 }
 
 fn is_haskell_library(name: &str) -> bool {
@@ -40,23 +73,27 @@ fn is_haskell_library(name: &str) -> bool {
 }
 
 fn is_by<'data>(name: &[u8], data: impl ReadRef<'data>) -> bool {
-    let comment = match data.read_bytes_at(0, 5) {
-        Ok([0x7f, b'E', b'L', b'F', 1]) => comment::<elf::FileHeader32<_>>(data),
-        Ok([0x7f, b'E', b'L', b'F', 2]) => comment::<elf::FileHeader64<_>>(data),
-        _ => None,
-    };
-    let comment = comment.unwrap_or_default();
+    let comment = section(b".comment", data).unwrap_or_default();
     let comment = &comment[..comment.len().min(LIMIT)];
     comment.windows(name.len()).any(|window| window == name)
 }
 
-fn comment<'data, E: FileHeader<Endian = Endianness>>(
+fn section<'data>(name: &[u8], data: impl ReadRef<'data>) -> Option<&'data [u8]> {
+    match data.read_bytes_at(0, 5) {
+        Ok([0x7f, b'E', b'L', b'F', 1]) => section_of::<elf::FileHeader32<_>>(name, data),
+        Ok([0x7f, b'E', b'L', b'F', 2]) => section_of::<elf::FileHeader64<_>>(name, data),
+        _ => None,
+    }
+}
+
+fn section_of<'data, E: FileHeader<Endian = Endianness>>(
+    name: &[u8],
     data: impl ReadRef<'data>,
 ) -> Option<&'data [u8]> {
     let header = E::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, data).ok()?;
-    let (_, section) = sections.section_by_name(endian, b".comment")?;
+    let (_, section) = sections.section_by_name(endian, name)?;
     section.data(endian, data).ok()
 }
 
@@ -77,6 +114,27 @@ mod tests {
         ] {
             assert!(!is_by_ghc(Path::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn programs_of_ghc_and_dumps_are_detected_without_symbols() {
+        rprof_testing::needs!(Tool("cc"));
+        let folder = tempfile::tempdir().unwrap();
+        let build = |name: &str, assembly: &str| {
+            let source = folder.path().join(name).with_extension("s");
+            std::fs::write(&source, assembly).unwrap();
+            let flags = ["-nostdlib", "-shared", "-Wl,-s"];
+            rprof_testing::compile(folder.path(), "cc", &source, &flags)
+        };
+        let ghc = "[(\"GHC RTS\", \"YES\")".replace('"', "\\\"");
+        let ghc = build("ghc", &format!(".section .rodata\n.ascii \"{ghc}\"\n"));
+        let dump = build("dump", ".section .kept, \"awx\"\nret\n");
+        let plain = build(
+            "plain",
+            ".section .rodata\n.ascii \"GHC RTS\"\n.text\nret\n",
+        );
+        let found = [&ghc, &dump, &plain].map(|path| (is_by_ghc(path), has_generated_code(path)));
+        assert_eq!(found, [(true, false), (false, true), (false, false)]);
     }
 
     #[test]

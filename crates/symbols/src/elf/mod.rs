@@ -38,8 +38,8 @@ mod read;
 mod strings;
 mod table;
 
-pub use compiler::is_by_ghc;
 pub(crate) use compiler::is_by_rustc;
+pub use compiler::{has_generated_code, is_by_ghc};
 pub use find::{FindError, function_offset};
 
 use crate::demangle::{self, Language, Style};
