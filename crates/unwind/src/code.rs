@@ -3,6 +3,7 @@
 
 use crate::Arch;
 use crate::branch::Branch;
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 
 pub(crate) const LEN: usize = 16;
 
@@ -128,10 +129,76 @@ pub(crate) fn synthetic_return(
     }
 }
 
+/// Returns true if the code ends with the system call of a signal return: `mov rax, 15`, `syscall`, or on
+/// i386 `mov eax, 173`, `int 0x80`.
+pub(crate) fn ends_with_signal_return(arch: Arch, code: &[u8]) -> bool {
+    match arch {
+        Arch::X86_64 => matches!(code, [.., 0xb8 | 0xc0, 15, 0, 0, 0, 0x0f, 5]),
+        Arch::X86 => matches!(code, [.., 0xb8, 173, 0, 0, 0, 0xcd, 0x80]),
+        Arch::Aarch64 => false,
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyntheticReturn {
     GoExit,
     SignalReturn,
+}
+
+/// Returns the address behind the instructions that test the result of a system call against zero, and
+/// jump: `test eax, eax; je`. `behind` is the code at `ip`, behind the system call. `None` if there is
+/// no such call or test.
+pub(crate) fn behind_result_test(
+    arch: Arch,
+    before: &[u8],
+    (behind, ip): (&[u8], u64),
+    result: u64,
+) -> Option<u64> {
+    let call: &[u8] = match arch {
+        Arch::X86_64 => &[0x0f, 0x05],
+        Arch::X86 => &[0xcd, 0x80],
+        Arch::Aarch64 => return None,
+    };
+    if !before.ends_with(call) {
+        return None;
+    }
+    let mut decoder = Decoder::with_ip(arch.bits(), behind, ip, DecoderOptions::NONE);
+    let test = decoder.decode();
+    let is_result = |register: Register| register.full_register() == Register::RAX;
+    let is_test = test.op0_kind() == OpKind::Register
+        && is_result(test.op0_register())
+        && match (test.mnemonic(), test.op1_kind()) {
+            (Mnemonic::Test, OpKind::Register) => is_result(test.op1_register()),
+            (Mnemonic::Cmp, OpKind::Register | OpKind::Memory) => false,
+            (Mnemonic::Cmp, _) => test.immediate(1) == 0,
+            _ => false,
+        };
+    let is_zero = match test.op0_register().size() {
+        8 => result == 0,
+        _ => result as u32 == 0,
+    };
+    if !is_test {
+        return None;
+    }
+    let mut at = test.next_ip();
+    while decoder.can_decode() {
+        let branch = decoder.decode();
+        let is_taken = match (branch.condition_code(), is_zero) {
+            (ConditionCode::e, _) => is_zero,
+            (ConditionCode::ne, _) => !is_zero,
+            (ConditionCode::l | ConditionCode::s, true) => false,
+            (ConditionCode::ge | ConditionCode::ns, true) => true,
+            _ => break,
+        };
+        if branch.flow_control() != FlowControl::ConditionalBranch {
+            break;
+        }
+        if is_taken {
+            return Some(branch.near_branch_target());
+        }
+        at = branch.next_ip();
+    }
+    Some(at)
 }
 
 pub(crate) fn is_padding(code: &[u8]) -> bool {
@@ -228,6 +295,59 @@ mod tests {
             "the wrong order"
         );
         assert!(!exits(Arch::X86_64, &[]));
+    }
+
+    /// Ends of `clone3` and `clone` of glibc, `__clone` of musl, and `runtime.clone` of Go.
+    #[test]
+    fn the_result_of_a_system_call_chooses_the_branch() {
+        let (parent, failed) = (4242, (-38_i64).cast_unsigned());
+        for (arch, before, behind, (child, parents)) in [
+            // test rax, rax; jl +0x11; je +1; ret
+            (
+                Arch::X86_64,
+                &[0x0f, 0x05][..],
+                &[0x48, 0x85, 0xc0, 0x7c, 0x11, 0x74, 0x01, 0xc3][..],
+                (8, 3),
+            ),
+            // test eax, eax; jne +0x12; xor ebp, ebp
+            (
+                Arch::X86_64,
+                &[0x0f, 0x05],
+                &[0x85, 0xc0, 0x75, 0x12, 0x31, 0xed],
+                (4, 0x16),
+            ),
+            // cmp rax, 0; je +5; mov [rsp+40], eax; ret
+            (
+                Arch::X86_64,
+                &[0x0f, 0x05],
+                &[0x48, 0x83, 0xf8, 0, 0x74, 5, 0x89, 0x44, 0x24, 40, 0xc3],
+                (11, 6),
+            ),
+            // test eax, eax; jne +7
+            (
+                Arch::X86,
+                &[0xcd, 0x80],
+                &[0x85, 0xc0, 0x75, 7, 0x89, 0xe8],
+                (4, 11),
+            ),
+        ] {
+            let of = |before: &[u8], result| {
+                let found = behind_result_test(arch, before, (behind, 0x1000), result);
+                found.map(|at| at - 0x1000)
+            };
+            assert_eq!(of(before, 0), Some(child), "{behind:x?}");
+            assert_eq!(of(before, parent), Some(parents), "{behind:x?}");
+            assert_eq!(of(before, failed), Some(parents), "{behind:x?}");
+            assert_eq!(of(&[0x90, 0x90], 0), None, "no system call");
+        }
+        // cmp rax, -4095; jae; and test ebx, ebx; je
+        for other in [
+            &[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff, 0x73, 1, 0xc3][..],
+            &[0x85, 0xdb, 0x74, 1, 0xc3],
+        ] {
+            let code = (other, 0x1000);
+            assert_eq!(behind_result_test(Arch::X86_64, &[0x0f, 5], code, 0), None);
+        }
     }
 
     #[test]

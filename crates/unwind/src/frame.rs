@@ -97,7 +97,7 @@ impl UnwindOutcome {
 #[non_exhaustive]
 pub enum Root {
     /// CFI marks the return address as undefined: `_start`, `clone` and `__start_context` of glibc,
-    /// `runtime.goexit` and `runtime.rt0_go` of Go.
+    /// `runtime.goexit` and `runtime.rt0_go` of Go, also by the runtime's own table.
     UndefinedReturnAddress,
     /// The return address is 0: by CFI, as at the bottom of coroutines, or by frame pointer, if the
     /// saved frame pointer is 0 too.

@@ -1,8 +1,34 @@
-//! Recognises signal frames by their contents: of musl's `__restore_rt`, which has no call frame
-//! information, and of AArch64, where it is incomplete.
+//! Recognises signal frames by their contents: of musl's `__restore_rt` and Go's `sigreturn`, which
+//! have no call frame information for it, and of AArch64, where it is incomplete.
 
 use crate::arch::{aarch64, x86_64};
+use crate::step::Caller;
 use crate::{Arch, Memory, Modules, Registers};
+
+/// Size in bytes of `struct rt_sigframe` of AArch64. A frame record follows, to which x29 points.
+const FRAME_AARCH64: u64 = 4688;
+
+/// Replaces the registers of a handler's caller by those that the signal interrupted, if the kernel's
+/// signal frame lies at the stack pointer. `None`, with unchanged registers, otherwise. On AArch64 a
+/// frame pointer may have led there, so that the stack pointer is unknown.
+pub(crate) fn step(
+    registers: &mut Registers,
+    memory: &dyn Memory,
+    modules: &dyn Modules,
+) -> Option<Caller> {
+    let arch = registers.arch();
+    let sp = match (registers.get(arch.sp()), registers.frame_pointer()) {
+        (None, Some(record)) if arch == Arch::Aarch64 => record.wrapping_sub(FRAME_AARCH64),
+        _ => registers.sp(),
+    };
+    let interrupted = interrupted(arch, sp, memory, modules)?;
+    *registers = interrupted;
+    Some(Caller {
+        return_address: Some(interrupted.ip()),
+        slot: 0,
+        interrupted: true,
+    })
+}
 
 /// Returns the registers that a signal interrupted, if the kernel's signal frame lies at `sp`, the
 /// stack pointer after the handler returned. Several words must have rare values.
@@ -17,24 +43,6 @@ fn interrupted(
         Arch::Aarch64 => interrupted_aarch64(sp, memory, modules),
         Arch::X86 => interrupted_x86(sp, memory, modules),
     }
-}
-
-/// Size in bytes of `struct rt_sigframe` of AArch64. A frame record follows, to which x29 points.
-const FRAME_AARCH64: u64 = 4688;
-
-/// Returns the registers that a signal interrupted, for a frame that the handler returns to. A
-/// frame pointer may have led to it, so that its stack pointer is unknown.
-pub(crate) fn interrupted_at(
-    registers: &Registers,
-    memory: &dyn Memory,
-    modules: &dyn Modules,
-) -> Option<Registers> {
-    let arch = registers.arch();
-    let sp = match (registers.get(arch.sp()), registers.frame_pointer()) {
-        (None, Some(record)) if arch == Arch::Aarch64 => record.wrapping_sub(FRAME_AARCH64),
-        _ => registers.sp(),
-    };
-    interrupted(arch, sp, memory, modules)
 }
 
 /// DWARF numbers in the order of `struct sigcontext`, without rip. Source:

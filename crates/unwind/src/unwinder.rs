@@ -441,6 +441,15 @@ impl Unwinder {
                 address,
                 sp,
             ))),
+            // A handler of signals has a caller, which its code shows.
+            Outcome::Nothing
+                if module.is_some_and(|Module { table, bias }| {
+                    let svma = frame.lookup_address().wrapping_sub(bias);
+                    table.is_some_and(|table| table.is_go_top(svma))
+                }) =>
+            {
+                Err(UnwindOutcome::Complete(Root::UndefinedReturnAddress))
+            }
             Outcome::Nothing if module.is_none() => {
                 Err(UnwindOutcome::Truncated(TruncationReason::NotMapped {
                     address,

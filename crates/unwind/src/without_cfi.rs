@@ -6,9 +6,9 @@
 //!    callers always keep frame pointers. Code without an image uses HotSpot's frames, see
 //!    [`hotspot`]. Erlang code that called C ends a scheduler's stack. SBCL code may have prepared
 //!    its callee's frame. i386 has no such runtimes.
-//! 3. A simulation of the code up to its return. The bytes come from the table's copy or from
-//!    [`Modules::code`]. If it fails without an image: LuaJIT's and Guile's frames, see
-//!    [`runtimes`](crate::runtimes).
+//! 3. A simulation of the code up to its return, with bytes of the table's copy or of
+//!    [`Modules::code`]. If none is reached, the code before the frame. Without an image, LuaJIT's and
+//!    Guile's frames, see [`runtimes`](crate::runtimes).
 //! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
 //!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
 //!    the register often still belongs to the caller. In x86 images, the call must be direct, or of
@@ -21,17 +21,20 @@
 //! Frame pointers and return addresses on top of the stack are accepted only if the call before the
 //! return address can have led to the frame: see [`CallEdges`].
 //!
-//! The stack is never scanned for return addresses: it is full of stale ones.
+//! The stack is full of stale return addresses: the code must show in which slot one is.
 
 use crate::branch::runs_to;
 use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::modules::{call_target, copy, read_code, word_at};
+use crate::modules::{
+    any_call_target, call_target, copy, is_image_of, linkage_slot, pointer, read_code, word_at,
+};
 use crate::runtimes::{beam, guile, luajit, sbcl, v8};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
 use crate::step::Caller;
+use crate::table::{Found, Value};
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
 
@@ -39,6 +42,9 @@ use std::cell::Cell;
 const MAX_FRAME: u64 = 16 << 20;
 
 const BEFORE: usize = 7;
+
+/// DWARF number of rax and eax.
+const RESULT: u8 = 0;
 
 #[derive(Default)]
 struct Around {
@@ -83,28 +89,30 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Replaces the registers by the caller's, if one is found.
     pub(crate) fn step(&self, registers: &mut Registers) -> Outcome {
-        match self.find_caller(registers) {
-            Outcome::Caller(caller, _)
-                if caller.return_address.is_some()
-                    && caller.return_address == self.process_end.get() =>
-            {
-                Outcome::Root(Root::EndOfProcess)
+        let mut callers = *registers;
+        if let Some(ip) = self.behind_system_call(registers) {
+            if self.is_root(ip) {
+                return Outcome::Root(Root::UndefinedReturnAddress);
             }
-            outcome => outcome,
+            callers.set_ip(ip);
         }
+        let outcome = self.find_caller(&mut callers);
+        if let Outcome::Caller(caller, _) = outcome {
+            *registers = callers;
+            let end = self.process_end.get();
+            if end.is_some() && end == caller.return_address {
+                return Outcome::Root(Root::EndOfProcess);
+            }
+        }
+        outcome
     }
 
     fn find_caller(&self, registers: &mut Registers) -> Outcome {
-        if !self.exact
-            && let Some(interrupted) = self.interrupted(registers)
+        if (!self.exact || self.is_in_signal_return(registers.ip()))
+            && let Some(caller) = signal_context::step(registers, self.memory, self.modules)
         {
-            let caller = Caller {
-                return_address: Some(interrupted.ip()),
-                slot: 0,
-                interrupted: true,
-            };
-            *registers = interrupted;
             return Outcome::Caller(caller, FoundBy::SignalContext);
         }
         if let Some(root) = self.root_at(registers.ip()) {
@@ -153,6 +161,9 @@ impl Context<'_> {
                 return Outcome::Caller(called(address, slot), FoundBy::Code);
             }
             Exit::End => return Outcome::Root(Root::ExitFollows),
+            _ if let Some(caller) = self.by_entry(registers) => {
+                return Outcome::Caller(caller, FoundBy::Code);
+            }
             // The code of an image shows the slot. A frame pointer would skip the caller.
             Exit::Unreadable(address) if keeps.is_some() => return Outcome::Unreadable(address),
             Exit::Unreadable(address) => unreadable = Some(address),
@@ -181,6 +192,52 @@ impl Context<'_> {
             Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
             outcome => outcome,
         }
+    }
+
+    /// Returns the caller by the code before the frame: see [`simulate::entered_by`].
+    fn by_entry(&self, registers: &mut Registers) -> Option<Caller> {
+        let module = self.module?;
+        let image = (module.table?, module.bias);
+        let entry_of = |address| {
+            let target = any_call_target(address, self.modules)?;
+            let entry = match linkage_slot(target, self.modules) {
+                Some(slot) => pointer(slot, self.modules)?,
+                None => target,
+            };
+            let is_entry = is_image_of(entry, image, self.modules) && self.is_caller(address);
+            is_entry.then_some(entry)
+        };
+        let (address, slot) = simulate::entered_by(registers, self.memory, self, entry_of)?;
+        Some(called(address, slot))
+    }
+
+    /// Returns the address to which the result of a system call leads, behind the branches that test it.
+    /// A thread at birth has its parent's registers, but for the result, and a stack without callers.
+    fn behind_system_call(&self, registers: &Registers) -> Option<u64> {
+        let has_table = self.module.is_some_and(|module| module.table.is_some());
+        if !(self.exact && has_table && self.arch.is_x86()) {
+            return None;
+        }
+        let (ip, result) = (registers.ip(), registers.get(RESULT)?);
+        let around = self.code_around(ip);
+        let (before, behind) = around.split_at_checked(BEFORE)?;
+        code::behind_result_test(self.arch, before, (behind, ip), result)
+    }
+
+    /// Returns true behind the system call of a signal return. Call frame information ends before.
+    fn is_in_signal_return(&self, ip: u64) -> bool {
+        let around = self.code_around(ip);
+        let before = around.split_at_checked(BEFORE);
+        before.is_some_and(|(before, _)| code::ends_with_signal_return(self.arch, before))
+    }
+
+    /// Returns true if call frame information ends the stack at this address.
+    fn is_root(&self, avma: u64) -> bool {
+        self.module.is_some_and(|module| {
+            let svma = avma.wrapping_sub(module.bias);
+            let found = module.table.map(|table| table.find(svma));
+            matches!(found, Some(Found::Rule(rule)) if rule.rule.return_address == Value::Undefined)
+        })
     }
 
     /// Returns the caller of a sampled frame by its frame pointer, if the frame owns it.
@@ -316,10 +373,6 @@ impl Context<'_> {
         })
     }
 
-    fn interrupted(&self, registers: &Registers) -> Option<Registers> {
-        signal_context::interrupted_at(registers, self.memory, self.modules)
-    }
-
     /// Returns the evidence in the code that the frame at `ip` has no caller.
     pub(crate) fn root_at(&self, ip: u64) -> Option<Root> {
         // A call that never returns may be the last instruction.
@@ -333,14 +386,18 @@ impl Context<'_> {
         if self.exact || !self.arch.is_x86() {
             return None;
         }
-        let around = self.around(ip, |avma, into| {
-            simulate::CodeSource::read(self, avma, into)
-        });
+        let around = self.code_around(ip);
         let (before, behind) = around.split_at_checked(BEFORE)?;
         let ends = code::exits(self.arch, behind)
             || code::is_exit(self.arch, before, behind)
             || code::synthetic_return(self.arch, before, behind) == Some(SyntheticReturn::GoExit);
         ends.then_some(Root::ExitFollows)
+    }
+
+    fn code_around(&self, ip: u64) -> Around {
+        self.around(ip, |avma, into| {
+            simulate::CodeSource::read(self, avma, into)
+        })
     }
 
     /// Returns the code around a return address. Empty unless all code before it is readable.
@@ -527,7 +584,10 @@ impl Context<'_> {
             None => {
                 let described =
                     |table: &UnwindTable| table.covers(inside.wrapping_sub(module.bias));
-                !self.arch.is_x86() || module.table.is_none_or(described)
+                // A pointer into an executable stack is data, or leads to a trampoline that only jumps.
+                let is_stack = || self.memory.read_u64(address & !7).is_some();
+                let is_generated = || module.table.is_none() && !is_stack();
+                !self.arch.is_x86() || module.table.is_some_and(described) || is_generated()
             }
             Some((before, behind)) if !self.arch.is_x86() => {
                 code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)

@@ -14,6 +14,7 @@
 
 use crate::arch::x86_64::{RBP, RSP};
 use crate::call_edges::CallEdges;
+use crate::code::SyntheticReturn;
 use crate::modules::{call_target, may_be_behind_call};
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
@@ -343,13 +344,28 @@ pub(crate) fn is_injected(address: u64, module: Module<'_>, modules: &dyn Module
 }
 
 fn is_goexit(address: u64, modules: &dyn Modules) -> bool {
-    let mut code = [0; 7];
-    let start = address.wrapping_sub(1);
-    let known = modules.code(start, &mut code) == code.len();
-    let (before, behind) = code.split_at(1);
-    known
-        && code::synthetic_return(Arch::X86_64, before, behind)
-            == Some(code::SyntheticReturn::GoExit)
+    synthetic_return(address, modules) == Some(SyntheticReturn::GoExit)
+}
+
+/// Returns true in `sigreturn__sigaction`, where Go's signal handlers return to. Its call frame
+/// information is of a usual function.
+pub(crate) fn is_signal_return(
+    svma: u64,
+    (table, bias): (&UnwindTable, u64),
+    modules: &dyn Modules,
+) -> bool {
+    let start = table.is_go_code(svma).then(|| table.function_start(svma));
+    start.flatten().is_some_and(|start| {
+        let found = synthetic_return(start.wrapping_add(bias), modules);
+        found == Some(SyntheticReturn::SignalReturn)
+    })
+}
+
+fn synthetic_return(address: u64, modules: &dyn Modules) -> Option<SyntheticReturn> {
+    let mut code = [0; 1 + code::LEN];
+    let len = modules.code(address.wrapping_sub(1), &mut code);
+    let (before, behind) = code.get(..len)?.split_at_checked(1)?;
+    code::synthetic_return(Arch::X86_64, before, behind)
 }
 
 fn ends_process(arch: Arch, address: u64, modules: &dyn Modules) -> bool {

@@ -73,6 +73,8 @@ pub(super) enum PathEnd {
     Return { popped: u64 },
     /// A jump without the function's frame.
     TailJump,
+    /// A jump to a return address in a register.
+    JumpBack { register: u8 },
     /// The thread or process ends.
     Exit,
     /// No path reached a return.
@@ -273,9 +275,18 @@ impl Search {
             PathEnd::Exit => return Some(Exit::End),
             PathEnd::Lost => return Some(unreadable.map_or(Exit::Lost, Exit::Unreadable)),
             PathEnd::Return { popped } => popped,
-            PathEnd::TailJump => 0,
+            PathEnd::TailJump | PathEnd::JumpBack { .. } => 0,
         };
         let path = path?;
+        if let PathEnd::JumpBack { register } = self.end {
+            let address = path.registers.get(register)?;
+            let is_return = path.leaves_function(address, text);
+            if !(is_return && text.is_return_address(address)) {
+                return None;
+            }
+            *registers = path.jumped_back();
+            return Some(Exit::Return { address, slot: 0 });
+        }
         if matches!(self.end, PathEnd::TailJump) && !path.has_removed_frame(memory) {
             return None;
         }

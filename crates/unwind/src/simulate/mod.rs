@@ -15,7 +15,7 @@
 //! | `aarch64` | the same search for AArch64 |
 //! | `cache` | [`SimulationCache`]: replays earlier searches |
 //! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
-//! | `prologue` | calls that are a part of a prologue or of a return |
+//! | `prologue` | the code before a frame; calls that are a part of a prologue or of a return |
 //! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;
@@ -31,6 +31,6 @@ pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
 pub(crate) use frame_pointer::{frame_pointer_use, uses_stack};
 pub(crate) use path::{Exit, PathState, Stop, pushes_own_address};
-pub(crate) use prologue::{FramePointerUse, inline_thunk, makes_frame};
+pub(crate) use prologue::{FramePointerUse, entered_by, inline_thunk, makes_frame};
 pub(crate) use search::{is_plt_jump, simulate_to_return};
 pub(crate) use window::CodeSource;

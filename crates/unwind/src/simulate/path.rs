@@ -163,6 +163,34 @@ impl PathState {
         self.registers
     }
 
+    /// Returns the caller's registers after a jump to a return address that the code has popped.
+    pub(super) fn jumped_back(mut self) -> Registers {
+        self.registers.keep(self.arch.callee_saved());
+        self.registers
+    }
+
+    /// Returns the register of a jump and its value: a return address, if the code has popped it.
+    pub(super) fn return_in_register(&self, jump: &Instruction) -> Option<(u8, u64)> {
+        if jump.op0_kind() != OpKind::Register {
+            return None;
+        }
+        let register = self.number(jump.op0_register())?;
+        Some((register, self.registers.get(register)?))
+    }
+
+    /// Returns true if a jump leads to another function: to code with call frame information, or far away. A
+    /// computed `goto` may lead behind a call of its own function.
+    pub(super) fn leaves_function(&self, target: u64, text: &dyn CodeSource) -> bool {
+        text.is_described(target) || target.abs_diff(self.ip) > MAX_DISTANCE
+    }
+
+    /// Returns the slot to which the path has written this value.
+    pub(crate) fn slot_of(&self, value: u64) -> Option<u64> {
+        let mut written = self.written.iter();
+        let found = written.find(|(_, written)| *written == Some(value));
+        found.map(|(slot, _)| *slot)
+    }
+
     /// Reads a stack word, including writes along the path.
     pub(crate) fn read(&self, avma: u64, memory: &dyn Memory) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {

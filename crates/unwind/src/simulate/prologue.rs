@@ -1,8 +1,11 @@
-//! Calls in prologues and returns, and [`FramePointerUse`], the owner of the frame pointer.
+//! The code before a frame: calls in prologues and returns, and [`FramePointerUse`], the owner of the
+//! frame pointer.
 
-use super::window::CodeSource;
-use crate::Arch;
+use super::path::{MAX_BRANCHES, PathState};
+use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
+use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use rustc_hash::FxHashSet;
 
 /// Maximum number of instructions before the return address is removed; V8's have 12.
 const MAX_INSTRUCTIONS: usize = 24;
@@ -25,6 +28,114 @@ pub(crate) enum FramePointerUse {
     Unknown,
     /// The code is unreadable.
     Unreadable,
+}
+
+/// Maximum size in bytes of a frame that is found by the code before it, and of that code.
+const MAX_FRAME: u64 = 1024;
+const MAX_BEFORE: u64 = 4096;
+
+/// Maximum number of instructions that are followed from an entry.
+const MAX_FOLLOWED: usize = 1024;
+
+/// Returns the return address of a frame and its slot, and replaces the registers by the caller's. The code
+/// from the entry to the frame puts as much on the stack as there is above the slot. `entry_of` returns
+/// the target of the call before a return address.
+///
+/// For functions that do not return, as `pthread_exit`, or that go on with another stack: Ruby's
+/// `coroutine_transfer`, `jump_fcontext` of Boost. For x86-64.
+pub(crate) fn entered_by(
+    registers: &mut Registers,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
+    entry_of: impl Fn(u64) -> Option<u64>,
+) -> Option<(u64, u64)> {
+    let (arch, sp, ip) = (registers.arch(), registers.sp(), registers.ip());
+    if arch != Arch::X86_64 {
+        return None;
+    }
+    let is_own = |register: &u8| arch.callee_saved() >> register & 1 != 0 && *register != arch.sp();
+    let own = (0..16).filter(is_own);
+    // Each has a value that is found again where the code saves it.
+    let mark = |register: u8| u64::MAX - u64::from(register);
+    let slots = (sp..=sp.saturating_add(MAX_FRAME)).step_by(arch.word_size() as usize);
+    let (path, address, slot) = slots.into_iter().find_map(|slot| {
+        let address = arch.read_word(memory, slot)?;
+        let entry = entry_of(address)?;
+        if ip.checked_sub(entry)? > MAX_BEFORE {
+            return None;
+        }
+        let mut at_entry = Registers::new(arch, entry, slot);
+        (own.clone()).for_each(|register| at_entry.set(register, mark(register)));
+        let path = path_to(ip, PathState::new(&at_entry), memory, text)?;
+        (path.registers().sp() == sp).then_some((path, address, slot))
+    })?;
+    let mut callers = Registers::new(arch, address, slot.wrapping_add(arch.word_size()));
+    for register in own {
+        let is_kept = path.registers().get(register) == Some(mark(register));
+        let saved = || arch.read_word(memory, path.slot_of(mark(register))?);
+        let value = match is_kept {
+            true => registers.get(register),
+            false => saved(),
+        };
+        value
+            .into_iter()
+            .for_each(|value| callers.set(register, value));
+    }
+    *registers = callers;
+    Some((address, slot))
+}
+
+/// Follows the code to an instruction, on the first path that leads there. Calls are assumed to return.
+fn path_to(
+    ip: u64,
+    start: PathState,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
+) -> Option<PathState> {
+    let mut window = CodeWindow::default();
+    let mut seen = FxHashSet::default();
+    let mut waiting = vec![start];
+    while let Some(mut path) = waiting.pop() {
+        while path.ip != ip {
+            if seen.len() >= MAX_FOLLOWED || !seen.insert(path.ip) {
+                break;
+            }
+            let bytes = window.at(path.ip, MAX_INSTRUCTION, text);
+            let bits = path.arch.bits();
+            let mut decoder = Decoder::with_ip(bits, bytes, path.ip, DecoderOptions::NONE);
+            let instruction = decoder.decode();
+            let target = instruction.near_branch_target();
+            let mut next = instruction.next_ip();
+            let goes_on = match instruction.flow_control() {
+                _ if instruction.is_invalid() => false,
+                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                    path.execute(&instruction, memory)
+                }
+                FlowControl::ConditionalBranch => {
+                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                        waiting.push(PathState {
+                            ip: target,
+                            ..path.clone()
+                        });
+                    }
+                    true
+                }
+                FlowControl::UnconditionalBranch => {
+                    next = target;
+                    !text.is_described(target)
+                }
+                _ => false,
+            };
+            if !goes_on {
+                break;
+            }
+            path.ip = next;
+        }
+        if path.ip == ip {
+            return Some(path);
+        }
+    }
+    None
 }
 
 /// Returns true if the function at `target` first takes its return address from the stack, to make a
@@ -123,6 +234,127 @@ mod tests {
         fn is_return_address(&self, _: u64) -> bool {
             false
         }
+    }
+
+    /// Code at an address.
+    struct Text(u64, &'static [u8]);
+
+    impl CodeSource for Text {
+        fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+            let code = avma
+                .checked_sub(self.0)
+                .and_then(|at| self.1.get(at as usize..));
+            let code = code.unwrap_or_default();
+            let len = code.len().min(into.len());
+            into[..len].copy_from_slice(&code[..len]);
+            len
+        }
+
+        fn is_described(&self, avma: u64) -> bool {
+            !(self.0..self.0 + self.1.len() as u64).contains(&avma)
+        }
+
+        fn is_return_address(&self, avma: u64) -> bool {
+            avma == CALLER
+        }
+    }
+
+    /// Behind a call of `JUMP`.
+    const CALLER: u64 = 0x40_0000;
+    const JUMP: u64 = 0x1000;
+
+    /// `jump_fcontext`: saves registers on its stack, goes on with the one in rdi, and jumps to the return
+    /// address of its last call there.
+    const SWITCH: [u8; 47] = [
+        // lea rsp, [rsp - 0x18]; mov [rsp + 8], rbx; mov [rsp + 16], rbp; mov rax, rsp
+        0x48, 0x8d, 0x64, 0x24, 0xe8, 0x48, 0x89, 0x5c, 0x24, 8, 0x48, 0x89, 0x6c, 0x24, 16, 0x48,
+        0x89, 0xe0, // mov rsp, rdi; mov r8, [rsp + 0x18]
+        0x48, 0x89, 0xfc, 0x4c, 0x8b, 0x44, 0x24, 0x18,
+        // mov rbx, [rsp + 8]; mov rbp, [rsp + 16]; lea rsp, [rsp + 32]; nop; nop; jmp r8
+        0x48, 0x8b, 0x5c, 0x24, 8, 0x48, 0x8b, 0x6c, 0x24, 16, 0x48, 0x8d, 0x64, 0x24, 32, 0x90,
+        0x90, 0x90, 0x41, 0xff, 0xe0,
+    ];
+
+    #[test]
+    fn code_that_switches_stacks_has_the_caller_on_the_present_one() {
+        const RDI: u8 = 5;
+        const R8: u8 = 8;
+        let (rbx, rbp) = (77, 88);
+        let (before, behind) = (18, 26);
+        let mut ip = JUMP;
+        let code = Decoder::with_ip(64, &SWITCH, JUMP, DecoderOptions::NONE);
+        for instruction in code {
+            let done = ip - JUMP;
+            // The stack as it is at the instruction, from the stack pointer on.
+            let frame = [0, rbx, rbp, CALLER, 0];
+            let words = match done {
+                0 => &frame[3..],
+                5..41 => &frame[..],
+                _ => &frame[4..],
+            };
+            let bytes: Vec<u8> = words
+                .iter()
+                .flat_map(|word: &u64| word.to_le_bytes())
+                .collect();
+            let memory = crate::StackDump::new(0x7000, &bytes);
+            let mut registers = Registers::new(Arch::X86_64, ip, 0x7000);
+            // Code on the way saves the registers after the first instruction.
+            registers.set(3, rbx);
+            registers.set(6, rbp);
+            registers.set(RDI, 0x9_0000);
+            registers.set(R8, if done >= behind { CALLER } else { 1 });
+            let text = Text(JUMP, &SWITCH);
+            let mut callers = registers;
+            let found = if done <= before {
+                let entry_of = |address| (address == CALLER).then_some(JUMP);
+                let found = entered_by(&mut callers, &memory, &text, entry_of);
+                found.map(|(address, _)| address)
+            } else {
+                let cache = crate::simulate::SimulationCache::new();
+                let mut replayed = registers;
+                let of = |registers: &mut Registers| {
+                    let cache = (&cache, Some(1));
+                    match crate::simulate::simulate_to_return(registers, &memory, &text, cache) {
+                        super::super::Exit::Return { address, .. } => Some(address),
+                        _ => None,
+                    }
+                };
+                let found = of(&mut callers);
+                assert_eq!(of(&mut replayed), found, "{done}");
+                assert_eq!(replayed, callers, "{done}");
+                found
+            };
+            assert_eq!(found, Some(CALLER), "{done}: {instruction:?}");
+            let restored = [callers.get(3), callers.get(6), Some(callers.sp())];
+            let sp = 0x7000 + 8 * words.len() as u64 - 8;
+            assert_eq!(restored, [Some(rbx), Some(rbp), Some(sp)], "{done}");
+            ip = instruction.next_ip();
+        }
+    }
+
+    /// push rbx; sub rsp, 16; test edi, edi; jne +5; call; mov ebx, eax; call rax; jmp -5
+    const ENDLESS: [u8; 22] = [
+        0x53, 0x48, 0x83, 0xec, 16, 0x85, 0xff, 0x75, 5, 0xe8, 16, 0, 0, 0, 0x89, 0xc3, 0xff, 0xd0,
+        0xeb, 0xfa, 0x90, 0x90,
+    ];
+
+    #[test]
+    fn a_function_that_never_returns_has_the_caller_that_its_frame_lies_below() {
+        let behind_last_call = JUMP + 18;
+        // A stale return address lies in the frame.
+        let words = [CALLER, 0, 77, CALLER, 0];
+        let bytes = words.map(u64::to_le_bytes).concat();
+        let memory = crate::StackDump::new(0x7000, &bytes);
+        let mut registers = Registers::new(Arch::X86_64, behind_last_call, 0x7000);
+        registers.set(3, 1);
+        let text = Text(JUMP, &ENDLESS);
+        let entry_of = |address| (address == CALLER).then_some(JUMP);
+        let found = entered_by(&mut registers, &memory, &text, entry_of);
+        assert_eq!(found, Some((CALLER, 0x7018)));
+        assert_eq!((registers.get(3), registers.sp()), (Some(77), 0x7020));
+        // Inside an instruction.
+        let mut registers = Registers::new(Arch::X86_64, behind_last_call - 1, 0x7000);
+        assert_eq!(entered_by(&mut registers, &memory, &text, entry_of), None);
     }
 
     #[test]

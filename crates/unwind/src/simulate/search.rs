@@ -199,6 +199,15 @@ fn search(
                     log.ends_path();
                     break;
                 }
+                FlowControl::IndirectBranch
+                    if let Some((register, address)) = path.return_in_register(&instruction)
+                        && path.leaves_function(address, text)
+                        && text.is_return_address(address) =>
+                {
+                    *registers = path.jumped_back();
+                    let exit = Exit::Return { address, slot: 0 };
+                    return Outcome::found(exit, PathEnd::JumpBack { register });
+                }
                 FlowControl::IndirectBranch if path.has_changed_frame() => {
                     is_tail_jump = path.has_removed_frame(memory);
                     if !is_tail_jump {

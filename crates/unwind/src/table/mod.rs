@@ -337,6 +337,11 @@ impl UnwindTable {
         (self.arch == Arch::X86_64 && self.is_go_code(svma)).then_some(size)
     }
 
+    /// Returns true in Go functions that have no caller, by the runtime's own table.
+    pub(crate) fn is_go_top(&self, svma: u64) -> bool {
+        self.go_functions.is_top(svma) && self.is_go_code(svma)
+    }
+
     /// Returns true for Go code. `.eh_frame` covers only the C code of a Go image.
     pub(crate) fn is_go_code(&self, svma: u64) -> bool {
         let is_elsewhere = self

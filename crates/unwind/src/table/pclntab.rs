@@ -20,6 +20,9 @@ const MAX_SIZES: usize = 32 << 20;
 /// Index for functions without known frame sizes.
 const UNKNOWN: u32 = u32::MAX;
 
+/// Index for functions that have no caller: `rt0_go`, `mstart`, `goexit`, and handlers of signals.
+const TOP: u32 = u32::MAX - 1;
+
 /// Functions that have no caller, and functions that load the stack pointer (`abi.FuncFlag`).
 const TOP_FRAME: u8 = 1;
 const WRITES_SP: u8 = 2;
@@ -129,6 +132,12 @@ impl GoFunctions {
             }
         }
         None
+    }
+
+    /// Returns true in functions that have no caller in Go's view.
+    pub(super) fn is_top(&self, svma: u64) -> bool {
+        let first = self.index(svma).and_then(|index| self.first.get(index));
+        first == Some(&TOP)
     }
 
     /// Returns the memory usage in bytes.
@@ -310,7 +319,11 @@ fn parse(section: &[u8], text: u64) -> Option<GoFunctions> {
         let description = list
             .descriptions
             .get(usize::try_from(description).ok()?..)?;
-        copied.add(sizes?, sizes_offset(list.version, description)?)
+        match layout(list.version, description)? {
+            (_, flags) if flags & TOP_FRAME != 0 => Some(TOP),
+            (offset, flags) if flags & WRITES_SP == 0 && offset != 0 => copied.add(sizes?, offset),
+            _ => None,
+        }
     };
     let first = (functions.iter())
         .map(|(_, description)| of(*description).unwrap_or(UNKNOWN))
@@ -322,17 +335,16 @@ fn parse(section: &[u8], text: u64) -> Option<GoFunctions> {
     })
 }
 
-/// Returns the offset of a function's list of frame sizes. `None` if the list is incomplete.
-fn sizes_offset(version: Version, description: &[u8]) -> Option<u32> {
+/// Returns the offset of a function's list of frame sizes, and its flags. The list of a function with flags
+/// is incomplete.
+fn layout(version: Version, description: &[u8]) -> Option<(u32, u8)> {
     let (offset, flags) = match version {
         Version::Go12 => return None,
         Version::Go116 => (20, 41),
         Version::Go118 => (16, 37),
         Version::Go120 => (16, 41),
     };
-    let flags = description.get(flags)?;
-    let offset = half(description, offset)?;
-    (flags & (TOP_FRAME | WRITES_SP) == 0 && offset != 0).then_some(offset)
+    Some((half(description, offset)?, *description.get(flags)?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {

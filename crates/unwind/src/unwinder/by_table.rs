@@ -5,7 +5,7 @@ use crate::branch::is_behind_epilogue;
 use crate::cache::PlainRule;
 use crate::hotspot::BlobCache;
 use crate::modules::may_be_behind_call;
-use crate::runtimes::{callee, luajit, sbcl};
+use crate::runtimes::{callee, go, luajit, sbcl};
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, Value};
@@ -65,6 +65,9 @@ impl Unwinder {
             Found::NoFde => PlainRule::of_go_frame(table.go_frame_size(svma)?)?,
             Found::Bad => return None,
         };
+        if go::is_signal_return(svma, (table, module.bias), modules) {
+            return None;
+        }
         if rule.has_no_frame(self.arch)
             && let Some(start) = table.function_start(svma)
         {
@@ -189,11 +192,13 @@ impl Unwinder {
         {
             return Ok(found);
         }
-        let caller = rule.apply(registers, memory);
+        let mut callers = *registers;
+        let caller = rule.apply(&mut callers, memory);
         let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
         let may_be_root = rule.has_no_frame(self.arch);
         let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to & self.mask);
         if caller.return_address.is_none_or(is_caller) {
+            *registers = callers;
             return Ok((caller, FoundBy::Cfi));
         }
         let root = context.root_at(address).map(UnwindOutcome::Complete);
@@ -348,7 +353,17 @@ impl Unwinder {
         modules: &dyn Modules,
     ) -> Option<Result<(Caller, FoundBy), UnwindOutcome>> {
         let address = frame.address;
-        let rule = match table.find(frame.lookup_address().wrapping_sub(bias)) {
+        let svma = frame.lookup_address().wrapping_sub(bias);
+        if go::is_signal_return(svma, (table, bias), modules) {
+            let caller = signal_context::step(registers, memory, modules);
+            let reason = TruncationReason::NoUnwindInfo { address };
+            return Some(
+                caller
+                    .map(|caller| (caller, FoundBy::SignalContext))
+                    .ok_or(UnwindOutcome::Truncated(reason)),
+            );
+        }
+        let rule = match table.find(svma) {
             Found::Rule(rule) => rule,
             Found::Bad => {
                 return Some(Err(UnwindOutcome::Truncated(TruncationReason::BadCfi {
@@ -356,7 +371,7 @@ impl Unwinder {
                 })));
             }
             Found::NoFde => {
-                let size = table.go_frame_size(frame.lookup_address().wrapping_sub(bias))?;
+                let size = table.go_frame_size(svma)?;
                 let rule = PlainRule::of_go_frame(size)?;
                 let sp = registers.sp();
                 return Some(match rule.apply(registers, memory) {
@@ -367,17 +382,10 @@ impl Unwinder {
         };
         // The call frame information of AArch64's signal return skips the interrupted function.
         if rule.rule.signal && self.arch == Arch::Aarch64 {
-            let interrupted = signal_context::interrupted_at(registers, memory, modules);
-            let Some(interrupted) = interrupted else {
+            let Some(caller) = signal_context::step(registers, memory, modules) else {
                 return Some(Err(UnwindOutcome::Truncated(TruncationReason::BadCfi {
                     address,
                 })));
-            };
-            *registers = interrupted;
-            let caller = Caller {
-                return_address: Some(interrupted.ip()),
-                slot: 0,
-                interrupted: true,
             };
             return Some(Ok((caller, FoundBy::SignalContext)));
         }
@@ -406,32 +414,38 @@ impl Unwinder {
             }
         }
         let sp = registers.sp();
-        Some(match step::apply(rule, registers, memory) {
-            Ok(caller) if !caller.interrupted && rule.leaves_frames(self.arch) => {
-                let returns = |to| {
-                    may_be_behind_call(to, modules)
-                        && self.calls.edges.is_possible(to, address, modules)
-                };
-                if rule.has_left_frames(self.arch) || !caller.return_address.is_none_or(returns) {
-                    let reason = TruncationReason::BadCfi { address };
-                    return Some(Err(UnwindOutcome::Truncated(reason)));
-                }
-                if overwrites_frame(address, table, bias, modules) {
-                    let is_caller = caller.return_address.is_none_or(|to| {
-                        let start = |avma: u64| table.function_start(avma.wrapping_sub(bias));
-                        callee(to, modules).is_some_and(|callee| start(callee) == start(address))
-                    });
-                    if !is_caller {
-                        let reason = TruncationReason::BadCfi { address };
-                        return Some(Err(UnwindOutcome::Truncated(reason)));
-                    }
-                    registers.keep(1 << self.arch.sp());
-                }
-                Ok((caller, FoundBy::Cfi))
+        let fault = |fault| UnwindOutcome::Truncated(cause(fault, address, sp));
+        if rule.rule.signal || !rule.leaves_frames(self.arch) {
+            let caller = step::apply(rule, registers, memory);
+            return Some(caller.map(|caller| (caller, FoundBy::Cfi)).map_err(fault));
+        }
+        let mut callers = *registers;
+        let caller = match step::apply(rule, &mut callers, memory) {
+            Ok(caller) => caller,
+            Err(missing) => return Some(Err(fault(missing))),
+        };
+        let edges = &self.calls.edges;
+        let returns =
+            |to| may_be_behind_call(to, modules) && edges.is_possible(to, address, modules);
+        let bad = UnwindOutcome::Truncated(TruncationReason::BadCfi { address });
+        if rule.has_left_frames(self.arch) || !caller.return_address.is_none_or(returns) {
+            return Some(Err(bad));
+        }
+        if overwrites_frame(address, table, bias, modules) {
+            let start = table.function_start(address.wrapping_sub(bias));
+            let start = start.map(|start| start.wrapping_add(bias));
+            let leads = |to| {
+                callee(to, modules)
+                    .zip(start)
+                    .is_some_and(|(callee, start)| edges.jumps_to(callee, start, modules))
+            };
+            if !caller.return_address.is_none_or(leads) {
+                return Some(Err(bad));
             }
-            Ok(caller) => Ok((caller, FoundBy::Cfi)),
-            Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
-        })
+            callers.keep(1 << self.arch.sp());
+        }
+        *registers = callers;
+        Some(Ok((caller, FoundBy::Cfi)))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
+    Arch, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
     UnwindTable, Unwinder,
 };
 
+const RAX: u8 = 0;
 const RCX: u8 = 2;
 const RBP: u8 = 6;
 
@@ -26,6 +27,9 @@ const HANDLER: u64 = 0x1250;
 
 /// Return address behind a call of a function whose last instruction is a call that does not return.
 const BEHIND_ENDLESS: u64 = 0x1330;
+
+/// Return address behind a call of a function that jumps to the one that raises.
+const BEHIND_JUMPER: u64 = 0x1290;
 
 struct Process {
     table: UnwindTable,
@@ -52,6 +56,10 @@ impl Modules for Process {
             call(BEHIND_RAISE, 0x1000),
             call(BEHIND_THROWER, 0x1400),
             call(BEHIND_ENDLESS, 0x1500),
+            call(BEHIND_JUMPER, 0x1700),
+            // jmp [rip + 8], to the function that raises
+            (0x1700, [0xff, 0x25, 8, 0, 0]),
+            (0x170e, [0, 0x10, 0, 0, 0]),
             call(0x1600, 0x1300),
             call(INSTALLED - 2, 0x1400),
             call(INSTALLED + 8, 0x1400),
@@ -66,7 +74,12 @@ impl Modules for Process {
                 code.get(index as usize)
             });
             let is_end = at & 0xff == 0x80 && at != 0x1580;
-            let other = if is_end { &0xc3 } else { &0x90 };
+            let is_pointer = (0x1705..0x1716).contains(&at);
+            let other = match is_end {
+                true => &0xc3,
+                false if is_pointer => &0,
+                false => &0x90,
+            };
             *byte = *inside.next().unwrap_or(other);
         }
         into.len()
@@ -74,6 +87,15 @@ impl Modules for Process {
 }
 
 fn unwound(ip: u64, return_address: u64, has_code: bool) -> (Vec<u64>, UnwindOutcome) {
+    unwound_with(ip, [return_address, 0x7040], has_code)
+}
+
+/// Unwinds a stack with a return address of the first frame and the word above it.
+fn unwound_with(
+    ip: u64,
+    [return_address, above]: [u64; 2],
+    has_code: bool,
+) -> (Vec<u64>, UnwindOutcome) {
     let plain = [0x0c, 7, 8, 0x90, 1];
     // CFA is rbp + 16, rbp at CFA - 16, rdx at CFA - 24, rax at CFA - 32.
     // From `LEFT` on, CFA is rcx + 8, and rbp is not saved.
@@ -81,13 +103,14 @@ fn unwound(ip: u64, return_address: u64, has_code: bool) -> (Vec<u64>, UnwindOut
         0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4, 0x02, 0x60, 0x0c, 2, 8, 0xc6,
     ];
     let with_frame = [0x0c, 6, 16, 0x86, 2];
-    let fdes: [(u64, u64, &[u8]); 6] = [
+    let fdes: [(u64, u64, &[u8]); 7] = [
         (0x1000, 0x100, &raise),
         (0x1200, 0x100, &with_frame),
         (0x1300, 0x100, &with_frame),
         (0x1400, 0x100, &[]),
         (0x1500, 0x100, &[]),
         (0x1600, 0x100, &[]),
+        (0x1700, 0x100, &[]),
     ];
     let section = eh_frame("", 16, &plain, &fdes);
     let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
@@ -96,7 +119,7 @@ fn unwound(ip: u64, return_address: u64, has_code: bool) -> (Vec<u64>, UnwindOut
         0,
         0x7020,
         return_address,
-        0x7040,
+        above,
         BEHIND_THROWER,
         0,
         0,
@@ -170,6 +193,29 @@ fn an_overwritten_frame_has_a_caller_only_if_it_calls_the_function() {
     // Before that, a call through a pointer may lead anywhere.
     let found = unwound(RAISE, BEHIND_POINTER, true).0;
     assert_eq!(found, [RAISE, BEHIND_POINTER, BEHIND_THROWER]);
+}
+
+/// A function that calls `JUMPER` may have called the function that raises: a tail call through a pointer.
+/// Rust's `rust_panic` calls `__rust_start_panic` so.
+#[test]
+fn a_tail_call_leads_to_the_function_that_raises() {
+    let found = unwound(INSTALLED, BEHIND_JUMPER, true);
+    let unknown = TruncationReason::MissingRegister {
+        address: BEHIND_JUMPER,
+        register: RBP,
+    };
+    let expected = vec![INSTALLED, BEHIND_JUMPER];
+    assert_eq!(found, (expected, UnwindOutcome::Truncated(unknown)));
+}
+
+/// The stack above a refused return address looks as if the refused caller had been called by another
+/// one, which a second way to a caller would find.
+#[test]
+fn a_refused_caller_stays_refused() {
+    for (ip, refused) in [(INSTALLED, BEHIND_POINTER), (RAISE, HANDLER)] {
+        let (found, _) = unwound_with(ip, [refused, BEHIND_RAISE], true);
+        assert_eq!(found, [ip], "{refused:x}");
+    }
 }
 
 /// Code without call frame information, from 0x1000 on.
@@ -344,6 +390,48 @@ fn a_linkage_table_leads_to_one_function() {
     }
 }
 
+/// A function without call frame information ends with a call that does not return, so the simulation runs
+/// into the next one, whose return leads to a stale address behind a call of a library. The code
+/// before the frame shows the slot of its caller.
+#[test]
+fn a_function_of_the_program_is_not_called_through_its_linkage_table() {
+    const ENDLESS: u64 = 0x1300;
+    const BEHIND_PLT: u64 = 0x1205;
+    const BEHIND_ENDLESS: u64 = 0x1285;
+    const PLT: u64 = 0x1700;
+    let call = |at: u64, target: u64| {
+        let [a, b, c, d, ..] = target.wrapping_sub(at + 5).to_le_bytes();
+        [0xe8, a, b, c, d]
+    };
+    let program = undescribed(
+        &[(".plt", PLT, &[0; 16])],
+        &[
+            (BEHIND_PLT - 5, &call(BEHIND_PLT - 5, PLT)),
+            (BEHIND_ENDLESS - 5, &call(BEHIND_ENDLESS - 5, ENDLESS)),
+            // sub rsp, 16; call; and the next function: add rsp, 8; ret
+            (ENDLESS, &[0x48, 0x83, 0xec, 16]),
+            (ENDLESS + 4, &call(ENDLESS + 4, PLT)),
+            (ENDLESS + 16, &[0x48, 0x83, 0xc4, 8, 0xc3]),
+            // jmp [rip + 0x7a]
+            (PLT, &[0xff, 0x25, 0x7a, 0, 0, 0]),
+            (PLT + 0x80, &(LIBRARY + 0x1300).to_le_bytes()),
+        ],
+    );
+    let library = undescribed(&[], &[(0x1300, &[0xc3])]);
+    let words = [0, BEHIND_PLT, BEHIND_ENDLESS, 0, 0, 0];
+    let stack = words.map(u64::to_le_bytes).concat();
+    let mut frames = Vec::new();
+    Unwinder::new(Arch::X86_64).unwind(
+        &Registers::new(Arch::X86_64, ENDLESS + 4, 0x7000),
+        &StackDump::new(0x7000, &stack),
+        &Linked { program, library },
+        2,
+        &mut frames,
+    );
+    let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+    assert_eq!(found, [ENDLESS + 4, BEHIND_ENDLESS]);
+}
+
 /// Returns a list of two Go functions without frames, at 0x1000 and 0x1100, as of Go 1.20.
 fn go_functions() -> Vec<u8> {
     const HEADER: u64 = 72;
@@ -393,5 +481,119 @@ fn a_function_that_panics_at_once_is_the_caller() {
         let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
         let root = UnwindOutcome::Complete(Root::NullReturnAddress);
         assert_eq!((&found[..], end), (&[PANIC, expected][..], root));
+    }
+}
+
+/// A signal handler of Go returns to `sigreturn`, whose call frame information is of a usual function.
+#[test]
+fn a_signal_handler_of_go_leads_to_the_interrupted_code() {
+    const HANDLER: u64 = 0x1020;
+    const SIGNAL_RETURN: u64 = 0x1100;
+    const INTERRUPTED: u64 = 0x1030;
+    let bytes = image(62, &[(".gopclntab", 0x9000, &go_functions())]);
+    let table = UnwindTable::parse(&bytes).unwrap();
+    let mut code = vec![0xcc; 0x1000];
+    // mov rax, 15; syscall
+    code[0x100..0x109].copy_from_slice(&[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]);
+    // The kernel's signal frame lies behind the return address.
+    let mut words = [0; 30];
+    words[0] = SIGNAL_RETURN;
+    let frame = &mut words[1..];
+    frame[20] = 0x70e0;
+    frame[21] = INTERRUPTED;
+    frame[22] = 0x202;
+    frame[23] = 0x2b << 48 | 0x33;
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(
+        &Registers::new(Arch::X86_64, HANDLER, 0x7000),
+        &StackDump::new(0x7000, words.map(u64::to_le_bytes).as_flattened()),
+        &Undescribed { table, code },
+        8,
+        &mut frames,
+    );
+    let found: Vec<_> = frames.iter().map(|one| (one.address, one.kind)).collect();
+    let expected = [
+        (HANDLER, FrameKind::Sampled),
+        (SIGNAL_RETURN + 1, FrameKind::Caller),
+        (INTERRUPTED, FrameKind::Interrupted),
+    ];
+    let root = UnwindOutcome::Complete(Root::NullReturnAddress);
+    assert_eq!((&found[..], end), (&expected[..], root));
+}
+
+/// The kernel is in the system call of `__restore_rt`, which is the last instruction with call frame
+/// information.
+#[test]
+fn a_signal_return_leads_to_the_interrupted_code() {
+    const BEHIND_CALL: u64 = 0x1109;
+    const INTERRUPTED: u64 = 0x1030;
+    // mov rax, 15; syscall
+    let system_call = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+    let process = undescribed(&[], &[(0x1100, &system_call)]);
+    let mut frame = [0; 30];
+    frame[20] = 0x70e0;
+    frame[21] = INTERRUPTED;
+    frame[22] = 0x202;
+    frame[23] = 0x2b << 48 | 0x33;
+    let mut frames = Vec::new();
+    Unwinder::new(Arch::X86_64).unwind(
+        &Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000),
+        &StackDump::new(0x7000, frame.map(u64::to_le_bytes).as_flattened()),
+        &process,
+        2,
+        &mut frames,
+    );
+    let found: Vec<_> = frames.iter().map(|one| (one.address, one.kind)).collect();
+    let expected = [
+        (BEHIND_CALL, FrameKind::Sampled),
+        (INTERRUPTED, FrameKind::Interrupted),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// In `clone3` of glibc, the call frame information ends before the system call. The child begins with
+/// a new stack, which may have stale words.
+#[test]
+fn a_thread_at_birth_has_no_caller() {
+    const BEHIND_CALL: u64 = 0x1012;
+    const BEHIND_CLONE: u64 = 0x1205;
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    let fdes: [(u64, u64, &[u8]); 3] = [
+        (0x1000, 0x10, &[]),
+        // The return address is undefined.
+        (0x101a, 0x10, &[0x07, 16]),
+        (0x1200, 0x100, &[]),
+    ];
+    let section = eh_frame("", 16, &plain, &fdes);
+    let mut code = vec![0x90; 0x1000];
+    // syscall; test rax, rax; jl; je 0x101a; ret
+    let system_call = [0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c, 0x11, 0x74, 0x01, 0xc3];
+    code[0x10..0x1a].copy_from_slice(&system_call);
+    // call 0x1000
+    code[0x200..0x205].copy_from_slice(&[0xe8, 0xfb, 0xfd, 0xff, 0xff]);
+    let sections: [(&str, u64, &[u8]); 1] = [(".eh_frame", 0x5000, &section)];
+    for (result, expected, root) in [
+        (0, &[BEHIND_CALL][..], Root::UndefinedReturnAddress),
+        (
+            (-38_i64).cast_unsigned(),
+            &[BEHIND_CALL, BEHIND_CLONE],
+            Root::NullReturnAddress,
+        ),
+    ] {
+        let table = UnwindTable::parse(&image(62, &sections)).unwrap();
+        let code = code.clone();
+        let stack = [BEHIND_CLONE, 0, 0].map(u64::to_le_bytes).concat();
+        let mut registers = Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000);
+        registers.set(RAX, result);
+        let mut frames = Vec::new();
+        let end = Unwinder::new(Arch::X86_64).unwind(
+            &registers,
+            &StackDump::new(0x7000, &stack),
+            &Undescribed { table, code },
+            8,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        assert_eq!((&found[..], end), (expected, UnwindOutcome::Complete(root)));
     }
 }

@@ -124,6 +124,8 @@ fn frame_sizes_by_instruction() {
             assert_eq!(found, expected, "{magic:x}");
         }
         assert_eq!([0xfff, 0x1080, 0x10c0, 0x1100].map(size), [None; 4]);
+        let tops = [0x1000, 0x1080, 0x10c0, 0x1100].map(|svma| functions.is_top(svma));
+        assert_eq!(tops, [false, false, true, false]);
         assert_eq!(functions.start(0x1041), Some(0x1040));
         assert_eq!(
             functions.sizes.len(),
