@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rprof_processes::{LiveMap, LiveMapping, Pid};
+use rprof_processes::{ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_unwind::{Arch, CodeLookup, Frame, FrameKind, Module, Modules, UnwindTable};
 
 use super::clock::SampleClock;
@@ -79,7 +79,11 @@ impl Modules for ProcessCode<'_> {
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        self.memory.copy(self.pid, avma, into).unwrap_or_else(|_| {
+        let mapping = rprof_processes::find_live(self.mappings, avma);
+        let image = mapping.and_then(|mapping| self.map.image(mapping.backing));
+        let is_of_file = image.is_some_and(|image| image.kind == ImageKind::File);
+        let copied = self.memory.copy(self.pid, avma, into, is_of_file);
+        copied.unwrap_or_else(|_| {
             self.clock.end();
             0
         })

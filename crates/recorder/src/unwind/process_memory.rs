@@ -38,6 +38,9 @@ const MAX_OPEN: usize = 16;
 /// Number of cached code pages; a power of two.
 const CODE_PAGES: usize = 256;
 
+/// Least and most time until code of a file that did not change is read again, in nanoseconds.
+const TRUSTED: (u64, u64) = (10_000_000, 500_000_000);
+
 /// Maximum number of further code pages read together with one.
 const MAX_TOGETHER: usize = 31;
 
@@ -94,8 +97,20 @@ struct CodePage {
     /// Time of the read. For earlier samples it is as good as a new read.
     read: u64,
     is_used: bool,
-    /// The inner `None` means an unreadable page.
-    bytes: Result<Option<Page>, NotInTime>,
+    /// True for a mapped file, whose code does not change.
+    is_of_file: bool,
+    /// Time in nanoseconds after `read` until the next read. Code of files that was read twice with
+    /// the same result is read rarely: reads take long on a busy machine.
+    trusted: u64,
+    /// `None` if it is unreadable. A timeout is not kept: samples that wait in the backlog are older
+    /// than the timeout, and would all end at this page.
+    bytes: Option<Page>,
+}
+
+impl CodePage {
+    fn is_valid_at(&self, time: u64) -> bool {
+        time <= self.read.saturating_add(self.trusted)
+    }
 }
 
 fn place_of(pid: Pid, start: u64) -> usize {
@@ -243,13 +258,20 @@ impl ProcessMemories {
     }
 
     /// Copies code bytes from `avma`, as of the time of the sample or later. Returns their number.
-    pub(super) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
+    /// Code `is_of_file` may be somewhat older.
+    pub(super) fn copy(
+        &self,
+        pid: Pid,
+        avma: u64,
+        into: &mut [u8],
+        is_of_file: bool,
+    ) -> Result<usize, NotInTime> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let Some(at) = avma.checked_add(done as u64) else {
                 break;
             };
-            match self.copy_of_page(pid, at, rest)? {
+            match self.copy_of_page(pid, at, rest, is_of_file)? {
                 0 => break,
                 copied => done += copied,
             }
@@ -258,7 +280,13 @@ impl ProcessMemories {
     }
 
     /// Copies code bytes from `avma`, up to the end of its page. Returns their number.
-    fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
+    fn copy_of_page(
+        &self,
+        pid: Pid,
+        avma: u64,
+        into: &mut [u8],
+        is_of_file: bool,
+    ) -> Result<usize, NotInTime> {
         let within = (avma % PAGE as u64) as usize;
         let start = avma - within as u64;
         let mut pages = self.code.borrow_mut();
@@ -266,22 +294,19 @@ impl ProcessMemories {
             pages.resize_with(CODE_PAGES, || None);
         }
         let holds = |page: &CodePage| {
-            page.pid == pid && page.start == start && self.time.get() <= page.read
+            page.pid == pid && page.start == start && page.is_valid_at(self.time.get())
         };
         let place = place_of(pid, start);
         if !pages[place].as_ref().is_some_and(holds) {
             let Some(process) = self.of(pid)? else {
                 return Ok(0);
             };
-            self.read_code(&mut pages, &process, pid, start);
+            self.read_code(&mut pages, &process, (pid, start), is_of_file)?;
         }
-        let bytes = match pages[place].as_mut() {
-            Some(page) => {
-                page.is_used = true;
-                page.bytes.as_ref().map_err(|late| *late)?.as_ref()
-            }
-            None => None,
-        };
+        let bytes = pages[place].as_mut().and_then(|page| {
+            page.is_used = true;
+            page.bytes.as_ref()
+        });
         let Some(bytes) = bytes.and_then(|bytes| bytes.get(within..)) else {
             return Ok(0);
         };
@@ -294,9 +319,15 @@ impl ProcessMemories {
 
     /// Reads a code page, together with the process's outdated pages in use. Stacks of a program
     /// share code, and each read takes as long.
-    fn read_code(&self, pages: &mut [Option<CodePage>], process: &Process, pid: Pid, start: u64) {
-        let is_stale =
-            |page: &&CodePage| page.pid == pid && page.is_used && page.read < self.time.get();
+    fn read_code(
+        &self,
+        pages: &mut [Option<CodePage>],
+        process: &Process,
+        (pid, start): (Pid, u64),
+        is_of_file: bool,
+    ) -> Result<(), NotInTime> {
+        let now = self.time.get();
+        let is_stale = |page: &&CodePage| page.pid == pid && page.is_used && !page.is_valid_at(now);
         let others = pages.iter().flatten().filter(is_stale);
         // The new page replaces the page at its cache index.
         let stays = |at: &u64| place_of(pid, *at) != place_of(pid, start);
@@ -304,24 +335,32 @@ impl ProcessMemories {
         let mut wanted = vec![start];
         wanted.extend(others.take(MAX_TOGETHER));
         let read = rprof_sampler::monotonic_ns();
-        let mut page_of = |start: u64, bytes: Result<Option<Page>, NotInTime>| {
-            pages[place_of(pid, start)] = Some(CodePage {
+        let mut found = process.read(wanted.clone())?;
+        for at in wanted {
+            let known = found.iter().position(|(start, _)| *start == at);
+            let bytes = known.map(|known| found.swap_remove(known).1);
+            let place = &mut pages[place_of(pid, at)];
+            let before = place.take_if(|page| page.pid == pid && page.start == at);
+            let is_of_file = match at == start {
+                true => is_of_file,
+                false => before.as_ref().is_some_and(|page| page.is_of_file),
+            };
+            let is_equal = before.as_ref().is_some_and(|page| page.bytes == bytes);
+            let trusted = match before.filter(|_| is_of_file && is_equal && bytes.is_some()) {
+                Some(page) => (page.trusted * 2).clamp(TRUSTED.0, TRUSTED.1),
+                None => 0,
+            };
+            *place = Some(CodePage {
                 pid,
-                start,
+                start: at,
                 read,
                 is_used: false,
+                is_of_file,
+                trusted,
                 bytes,
             });
-        };
-        match process.read(wanted.clone()) {
-            Ok(mut found) => {
-                for at in wanted {
-                    let known = found.iter().position(|(start, _)| *start == at);
-                    page_of(at, Ok(known.map(|known| found.swap_remove(known).1)));
-                }
-            }
-            Err(late) => page_of(start, Err(late)),
         }
+        Ok(())
     }
 
     /// Reads a batch with one call. `None` if the memory cannot be opened.

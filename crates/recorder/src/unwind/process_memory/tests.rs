@@ -26,13 +26,13 @@ fn copies_what_is_there_and_nothing_else() {
     for n in [0, 99, 3] {
         let copied = retried(&mut memories, |memories| {
             let mut bytes = [0; 8];
-            (memories.copy(own, at(n), &mut bytes) == Ok(8)).then_some(bytes)
+            (memories.copy(own, at(n), &mut bytes, false) == Ok(8)).then_some(bytes)
         });
         assert_eq!(u64::from_le_bytes(copied), n as u64);
     }
     for nowhere in [8, u64::MAX] {
         let copied = retried(&mut memories, |memories| {
-            memories.copy(own, nowhere, &mut [0; 8]).ok()
+            memories.copy(own, nowhere, &mut [0; 8], false).ok()
         });
         assert_eq!(copied, 0);
     }
@@ -49,7 +49,7 @@ fn pages_that_are_read_together_are_not_mixed_up() {
         memories.at(rprof_sampler::monotonic_ns());
         let copied = retried(&mut memories, |memories| {
             let mut bytes = [0; 8];
-            let copied = memories.copy(own, &raw const here[n] as u64, &mut bytes);
+            let copied = memories.copy(own, &raw const here[n] as u64, &mut bytes, false);
             (copied == Ok(8)).then_some(bytes)
         });
         assert_eq!(u64::from_le_bytes(copied), n as u64);
@@ -70,10 +70,64 @@ fn what_is_not_read_in_time_is_not_taken_for_nothing() {
     let own = Pid(std::process::id().cast_signed());
     let here = 7_u64;
     for _ in 0..2 {
-        let copied = memories.copy(own, &raw const here as u64, &mut [0; 8]);
+        let copied = memories.copy(own, &raw const here as u64, &mut [0; 8], false);
         assert_eq!(copied, Err(NotInTime));
     }
     assert_eq!(memories.refused(), 2);
+}
+
+#[test]
+fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
+    let scarce = Patience {
+        of_user: Rate {
+            most: 20_000_000,
+            a_second: 200_000_000,
+        },
+        ..PATIENCE
+    };
+    let mut memories = ProcessMemories::with_patience(Backlog::default(), scarce);
+    let own = Pid(std::process::id().cast_signed());
+    let here = 7_u64;
+    let copy = |memories: &ProcessMemories| {
+        let mut bytes = [0; 8];
+        let copied = memories
+            .copy(own, &raw const here as u64, &mut bytes, false)
+            .ok()?;
+        (copied == 8).then(|| u64::from_le_bytes(bytes))
+    };
+    let process = retried(&mut memories, |memories| memories.of(own).ok().flatten());
+    let hangs = || std::thread::sleep(Duration::from_millis(60));
+    assert!(process.reader.call(process.user, hangs).is_none());
+    assert_eq!(copy(&memories), None, "the user has no time left");
+    // Each sample is older than all reads.
+    let found = (0..1000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        copy(&memories)
+    });
+    assert_eq!(found, Some(7));
+}
+
+/// The reads of a busy machine are slow, and many samples need the same code.
+#[test]
+fn unchanged_code_of_files_is_read_rarely_and_other_code_for_each_sample() {
+    let own = Pid(std::process::id().cast_signed());
+    let code = memories as *const () as u64;
+    for (is_of_file, rounds) in [(true, 1000), (false, 6)] {
+        let mut memories = memories();
+        let mut until = 0;
+        // `retried` forgets pages if a read times out.
+        let trusted = (0..rounds).find_map(|_| {
+            memories.at(rprof_sampler::monotonic_ns().max(until + 1));
+            retried(&mut memories, |memories| {
+                (memories.copy(own, code, &mut [0; 8], is_of_file) == Ok(8)).then_some(())
+            });
+            let pages = memories.code.borrow();
+            let page = pages.iter().flatten().find(|page| page.pid == own)?;
+            until = page.read + page.trusted;
+            (page.trusted > 0).then_some(page.trusted)
+        });
+        assert_eq!(trusted, is_of_file.then_some(TRUSTED.0));
+    }
 }
 
 #[test]
@@ -106,7 +160,7 @@ fn stacks_are_read_up_to_a_bound() {
 fn processes_that_are_not_there_have_none() {
     let mut memories = memories();
     let copied = retried(&mut memories, |memories| {
-        memories.copy(Pid(i32::MAX), 0, &mut [0; 8]).ok()
+        memories.copy(Pid(i32::MAX), 0, &mut [0; 8], false).ok()
     });
     assert_eq!(copied, 0);
     memories.forget(Pid(i32::MAX));
