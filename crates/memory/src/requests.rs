@@ -5,6 +5,9 @@ use crate::sampled::Estimate;
 /// Prefix of the keys of notes.
 const PREFIX: &str = "alloc.";
 
+/// Resident memory of programs and libraries themselves, in bytes.
+const LITTLE: u64 = 16 << 20;
+
 /// Totals of sampled allocations, and what they lack.
 ///
 /// The recorder writes them to the file as notes, and readers decode them. Bytes and their standard
@@ -63,6 +66,12 @@ impl Requests {
             peak: peak.bytes.round() as u64,
             ..self
         }
+    }
+
+    /// Returns true if the largest process had much more resident memory than was requested here at
+    /// the peak: mmap(2), a garbage-collected heap, or an allocator with other names made it.
+    pub fn lacks_most(&self) -> bool {
+        self.resident > (2 * LITTLE).max(self.peak.saturating_mul(2).saturating_add(LITTLE))
     }
 
     /// Returns notes for the file.

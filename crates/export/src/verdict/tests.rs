@@ -146,6 +146,7 @@ fn requested_memory_names_its_source_and_the_resident_memory_beside_unseen_progr
     };
     let with_library = text(Requests {
         programs: 1,
+        resident: 8 << 20,
         ..seen
     });
     assert!(with_library.ends_with("3 of about 6000 allocations sampled"));
@@ -157,7 +158,7 @@ fn requested_memory_names_its_source_and_the_resident_memory_beside_unseen_progr
     });
     assert!(silent.contains("reported none"), "{silent}");
     let beside = "; seen at the peak: 1.00 MiB, resident in the largest process: 64.0 MiB";
-    for (programs, own_malloc, unloaded) in [(1, 1, 0), (1, 0, 1), (0, 0, 1)] {
+    for (programs, own_malloc, unloaded) in [(1, 1, 0), (1, 0, 1), (0, 0, 1), (1, 0, 0)] {
         let found = text(Requests {
             programs,
             own_malloc,

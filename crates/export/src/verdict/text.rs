@@ -247,15 +247,16 @@ fn memory_text(memory: &Coverage) -> String {
     text
 }
 
-/// Compares the bytes seen with the resident memory, if programs were not seen.
+/// Compares the bytes seen with the resident memory, if allocations were not seen.
 fn beside_resident(all: &Requests) -> String {
-    match (all.unloaded + all.own_malloc, all.resident) {
-        (0, _) | (_, 0) => String::new(),
-        (_, resident) => format!(
+    let is_partial = all.unloaded + all.own_malloc > 0 || all.lacks_most();
+    match all.resident {
+        resident if is_partial && resident > 0 => format!(
             "; seen at the peak: {}, resident in the largest process: {}",
             bytes(all.peak),
             bytes(resident)
         ),
+        _ => String::new(),
     }
 }
 

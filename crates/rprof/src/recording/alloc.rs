@@ -325,6 +325,13 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
             brief(program)
         ));
     }
+    if made.unloaded.is_none() && made.own_malloc.is_none() && all.lacks_most() {
+        lines.push(
+            "most resident memory did not come from malloc: an allocator with other names (such as \
+             mi_malloc), mmap(2) or a garbage-collected heap made it; --memory records it"
+                .to_owned(),
+        );
+    }
     if made.further_stacks > 0 {
         lines.push(format!(
             "{} without a stack: there were too many distinct stacks",
@@ -334,10 +341,10 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     lines
 }
 
-/// Explains missing samples; `None` if [`lines`] names programs that were not seen.
+/// Explains missing samples; `None` if [`lines`] names programs or memory that were not seen.
 pub(crate) fn without_samples(made: &Allocated) -> Option<String> {
     let all = &made.requests;
-    let is_seen = all.probes == 0 && all.unloaded == 0 && all.own_malloc == 0;
+    let is_seen = all.probes == 0 && all.unloaded == 0 && all.own_malloc == 0 && !all.lacks_most();
     is_seen.then(|| "the program requested too little memory; --alloc=4K samples more".to_owned())
 }
 
@@ -345,7 +352,28 @@ pub(crate) fn without_samples(made: &Allocated) -> Option<String> {
 mod tests {
     use std::time::SystemTime;
 
+    use rprof_profile::memory::Requests;
+
     use super::*;
+
+    #[test]
+    fn memory_of_another_allocator_is_no_small_request() {
+        let made = |resident| {
+            let mut made = Allocated::default();
+            made.requests = Requests {
+                programs: 1,
+                resident,
+                ..Requests::default()
+            };
+            made
+        };
+        let little = made(4 << 20);
+        assert!(without_samples(&little).is_some_and(|why| why.contains("--alloc=4K")));
+        assert!(!lines(&little).concat().contains("--memory"));
+        let other = made(43 << 20);
+        assert_eq!(without_samples(&other), None);
+        assert!(lines(&other).concat().contains("mi_malloc"));
+    }
 
     #[test]
     fn folders_of_killed_recorders_are_removed_and_others_stay() {
