@@ -57,13 +57,9 @@ pub fn detect(start: &[u8], at_end: bool) -> Option<Detected> {
             if start.len() < JSON_START && !is_all {
                 return None;
             }
-            let head = without_blanks(&text[..text.len().min(JSON_START)]);
-            return Some(match refused::refused_json(&head) {
-                Some(why) => Detected::Refused(why),
-                None => Detected::Profile(Format::Json),
-            });
+            return Some(json(text));
         }
-        Some(b'[') if is_trace(text) => return Some(Detected::Profile(Format::Json)),
+        Some(b'[') if is_trace(text) => return Some(json(text)),
         _ => {}
     }
     if gperftools::is_cpu_profile(start) {
@@ -90,6 +86,15 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
 fn is_trace(text: &[u8]) -> bool {
     let head = without_blanks(&text[..text.len().min(JSON_START)]);
     head.starts_with(b"[{") && memchr::memmem::find(&head, b"\"ph\":").is_some()
+}
+
+/// Returns a document in JSON as read or refused.
+fn json(text: &[u8]) -> Detected {
+    let head = without_blanks(&text[..text.len().min(JSON_START)]);
+    match refused::refused_json(&head) {
+        Some(why) => Detected::Refused(why),
+        None => Detected::Profile(Format::Json),
+    }
 }
 
 fn without_blanks(text: &[u8]) -> Vec<u8> {

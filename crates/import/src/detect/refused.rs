@@ -89,10 +89,10 @@ const REFUSED: &[(&[u8], &str)] = &[
         b"Nettrace",
         "is a trace of .NET; convert it first (dotnet-trace convert --format Speedscope)",
     ),
+    (b"memray\0", MEMRAY),
     (
-        b"memray\0",
-        "is a recording of memray, an unsupported format; memray flamegraph shows it. `rprof \
-         record --memory` records memory by stack",
+        b"allocator,num_allocations,size,",
+        "is a table of memray; convert the recording instead (memray transform speedscope FILE)",
     ),
     (
         b"JAVA PROFILE ",
@@ -249,6 +249,19 @@ const REFUSED_JSON: &[(&[u8], &str)] = &[
         "is a heap snapshot of V8, which has objects but no stacks; Chrome's developer tools show \
          it. `rprof record --memory` records memory by stack",
     ),
+    (
+        b"\"cat\":\"py-spy\"",
+        "is a Chrome trace of py-spy; py-spy record -f speedscope writes a readable profile",
+    ),
+    (
+        b"\"costs\":[{\"description\":",
+        "is a profile for gprof2dot; if memray wrote it, convert the recording instead (memray \
+         transform speedscope FILE)",
+    ),
+    (
+        b"\"total_num_allocations\":",
+        "has totals of memray; convert the recording instead (memray transform speedscope FILE)",
+    ),
     (b"\"root_frame\":", PYINSTRUMENT),
     (
         b"{\"results\":[{\"command\":",
@@ -296,6 +309,9 @@ const INSTRUMENTS: &str =
 
 const AUSTIN: &str = "is in austin's binary format; convert it first (mojo2austin FILE OUT)";
 
+const MEMRAY: &str =
+    "is a recording of memray; convert it first (memray transform speedscope FILE)";
+
 const PICTURE: &str =
     "is a picture, as of a flame graph; give rprof the recording or folded stacks that it shows";
 
@@ -323,6 +339,9 @@ const READABLE: &str =
 /// Returns why a format is unsupported, with a remedy. `text` is the input without blanks at its
 /// start.
 pub(super) fn refused(start: &[u8], text: &[u8]) -> Option<&'static str> {
+    if is_memray(start) {
+        return Some(MEMRAY);
+    }
     let mut by_start = REFUSED.iter();
     // A newline begins the first field of pprof's format.
     let is_text = |magic: &[u8]| magic.first().is_some_and(u8::is_ascii_graphic);
@@ -377,6 +396,13 @@ pub(super) fn refused_stacks<'t>(lines: impl Iterator<Item = &'t str>) -> Option
         others += usize::from(!is_frame && !is_count);
     }
     (counts > 0 && frames >= counts && frames > others).then_some(DTRACE)
+}
+
+/// Returns true for a recording of memray as it is by default, compressed with lz4. Its first bytes
+/// are no repetition, so they stand in the file as they are.
+fn is_memray(start: &[u8]) -> bool {
+    let header = start.get(..32).unwrap_or(start);
+    header.starts_with(b"\x04\x22\x4d\x18") && memchr::memmem::find(header, b"memray\0").is_some()
 }
 
 /// Returns true for a map that bpftrace printed: `@`, its name, and a key.
@@ -502,6 +528,23 @@ mod tests {
             ),
             (b"MOJ\x03", "mojo2austin"),
             (b"rbspy02\n", "rbspy report"),
+            (
+                b"\x04\x22\x4d\x18\x40\x40\xc0\x22\0\0\0\xf5\x1fmemray\0\x0c\0",
+                "memray transform",
+            ),
+            (b"allocator,num_allocations,size,tid\n", "memray transform"),
+            (
+                b"[{\"args\":{\"line\":13},\"cat\":\"py-spy\",\"ph\":\"B\"",
+                "py-spy record -f speedscope",
+            ),
+            (
+                b"{\n  \"total_num_allocations\": 20180,",
+                "memray transform",
+            ),
+            (
+                b"{\"version\": 0, \"costs\": [{\"description\": \"Memory\"",
+                "gprof2dot",
+            ),
             (
                 b"\n              libc.so.1`read+0x7\n              app`main+0x11\n               12\n",
                 "stackcollapse.pl",

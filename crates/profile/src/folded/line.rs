@@ -8,6 +8,9 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 /// Maximum number of decimal places. Further digits are dropped.
 pub(super) const MAX_DIGITS: u32 = 6;
 
+/// Stack of samples without frames.
+const NO_FRAMES: &str = "[unknown]";
+
 /// Reason why a line is not a folded stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -74,9 +77,18 @@ impl<'t> FoldedLine<'t> {
         let Ok(line) = std::str::from_utf8(line) else {
             return Some(Err(LineDamage::NotUtf8));
         };
+        // py-spy writes samples without frames so.
+        let is_bare = line.starts_with([' ', '\t']);
         let line = line.trim();
         if line.is_empty() || line == "#" || line.starts_with("# ") {
             return None;
+        }
+        if let Some(count) = Count::parse(line).filter(|_| is_bare) {
+            return Some(Ok(FoldedLine {
+                stack: NO_FRAMES,
+                count,
+                has_two: false,
+            }));
         }
         let Some((stack, count)) = split_count(line) else {
             return Some(Err(LineDamage::NoCount));

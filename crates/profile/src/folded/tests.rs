@@ -137,6 +137,13 @@ fn memory_is_bounded_by_the_budget() {
 }
 
 #[test]
+fn samples_without_frames_count() {
+    let profile = profile(b"a;b 1\n 3\n\t 2\n7\n").unwrap();
+    assert_eq!(stacks(&profile), expected([("a;b", 1), ("[unknown]", 5)]));
+    assert!(profile.quality.warnings[0].contains("line 4"));
+}
+
+#[test]
 fn wrong_lines_are_counted_and_the_others_kept() {
     let mut text = b"a;b 1\nno count\n\xff;b 2\na;c 18446744073709551615\n".to_vec();
     text.extend(vec![b'x'; LONGEST_LINE]);
