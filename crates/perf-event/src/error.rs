@@ -125,6 +125,7 @@ impl Remedy {
             },
             Errno::ACCESS | Errno::PERM => Remedy::Permission {
                 paranoid: limits.paranoid,
+                is_cause: limits.explains(attr, by_cpu),
             },
             errno if errno::is_missing_event(errno) => Remedy::NoSuchEvent { event: event() },
             Errno::MFILE | Errno::NFILE => Remedy::OpenFiles {
@@ -167,7 +168,7 @@ impl Remedy {
 mod tests {
     use super::*;
     use crate::attr_part::PartObstacle;
-    use rprof_records::SampleType;
+    use rprof_records::{AttrFlags, SampleType};
 
     fn remedy(errno: Errno, by_cpu: bool, limits: &Limits) -> Remedy {
         Remedy::for_event("cycles", &Attr::default(), by_cpu, errno, limits)
@@ -230,6 +231,24 @@ mod tests {
         for named in ["kernel.perf_event_paranoid=0", "--cap-add"] {
             assert!(system.contains(named), "{system}");
         }
+    }
+
+    #[test]
+    fn user_mode_events_of_other_users_are_not_told_to_be_user_mode() {
+        let attr = Attr {
+            flags: AttrFlags::EXCLUDE_KERNEL,
+            ..Attr::default()
+        };
+        let limits = Limits {
+            paranoid: Some(2),
+            ..Limits::default()
+        };
+        let remedy = Remedy::for_event("task-clock:u", &attr, false, Errno::ACCESS, &limits);
+        let text = remedy.to_string();
+        assert!(
+            text.contains("belongs to another user") && !text.contains("Add `:u`"),
+            "{text}"
+        );
     }
 
     #[test]

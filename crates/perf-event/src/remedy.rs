@@ -23,6 +23,8 @@ pub enum Remedy {
     Permission {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
+        /// True if the setting alone forbids the event. Otherwise the process does.
+        is_cause: bool,
     },
     /// The process belongs to another user, or has raised its privileges.
     ForeignProcess {
@@ -107,7 +109,9 @@ impl fmt::Display for Remedy {
                      container `--cap-add {added}`). Recording your own processes needs neither"
                 );
             }
-            Remedy::Permission { paranoid } => return permission(*paranoid, capability, f),
+            Remedy::Permission { paranoid, is_cause } => {
+                return permission(*paranoid, *is_cause, capability, f);
+            }
             Remedy::ForeignProcess { seccomp } => {
                 let seccomp = match seccomp {
                     true => ". A seccomp filter is active here as well",
@@ -202,6 +206,7 @@ impl fmt::Display for Remedy {
 
 fn permission(
     paranoid: Option<i32>,
+    is_cause: bool,
     capability: Capability,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
@@ -214,7 +219,7 @@ fn permission(
              mode) or `=1` (kernel as well), or run with {capability} (in a container, `--cap-add \
              {added}`, which also lifts the usual seccomp filter)"
         ),
-        Some(level) if level > 1 => write!(
+        Some(level) if level > 1 && is_cause => write!(
             f,
             "kernel.perf_event_paranoid is {level}: unprivileged users may record only user-mode \
              code of their own processes. Add `:u` to the event, or allow more with `sysctl \

@@ -253,6 +253,9 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
                  standard input)"
             )
         }
+        ReadError::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            format!("{error}; only its owner may read a recording: use the same user, or chown(1)")
+        }
         ReadError::Read { path, source }
             if source.kind() == ErrorKind::NotFound && is_size(path) =>
         {

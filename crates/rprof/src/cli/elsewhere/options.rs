@@ -247,6 +247,8 @@ pub(in crate::cli) fn without_advice_on_values(mut error: Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use rprof_testing::needs;
+
     use super::*;
 
     #[test]
@@ -323,6 +325,7 @@ mod tests {
             ("rprof report -p sys_open", "--focus"),
             ("rprof diff -p old.data new.data", "always shown"),
             ("rprof report -w 10,20", "--wide"),
+            ("rprof diff -w 10", "as wide as the terminal"),
         ] {
             let (error, words) = error(line);
             let told = answer(&error, &words).unwrap_or_default();
@@ -341,6 +344,45 @@ mod tests {
         ] {
             let (error, words) = error(line);
             assert_eq!(answer(&error, &words), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_option_of_perf_is_taken_or_answered() {
+        needs!(Perf);
+        for name in [
+            "record", "report", "annotate", "script", "diff", "top", "stat",
+        ] {
+            let help = std::process::Command::new("perf")
+                .args([name, "-h"])
+                .output();
+            let help = help.expect("perf runs");
+            let text = [help.stdout, help.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let options = text
+                .lines()
+                .filter(|line| line.trim_start().starts_with('-'));
+            let names = options.flat_map(|line| {
+                let words = line.split_whitespace().take(2);
+                words.filter(|word| word.starts_with('-'))
+            });
+            let names: Vec<&str> = (names.flat_map(|word| word.split(['[', '=', ','])))
+                .filter(|word| word.starts_with('-'))
+                .collect();
+            assert!(names.len() > 20, "{name}: {names:?}");
+            for theirs in names {
+                let words = ["rprof", name, theirs].map(OsString::from);
+                let command = with_options(crate::cli::command());
+                let Err(error) = command.try_get_matches_from(&words) else {
+                    continue;
+                };
+                let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+                let told = answer(&error, &words);
+                assert!(
+                    !is_unknown || told.is_some(),
+                    "rprof {name} {theirs}: {error}"
+                );
+            }
         }
     }
 
