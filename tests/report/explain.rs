@@ -63,6 +63,13 @@ const C: [Cause; 26] = [
     ("concatenate", "scanning or comparing strings", "join_words"),
 ];
 
+/// Causes that names show only together with system calls or instructions.
+const INSTRUCTIONS: [Cause; 3] = [
+    ("turns", "waits for another thread", "take_turn"),
+    ("counts", "atomic instruction `lock", "count_up"),
+    ("naps", "again and again (polling)", "wait_ready"),
+];
+
 /// Causes that only waits show.
 const WAITS: [Cause; 5] = [
     ("convoy", "for other threads", "hold_lock"),
@@ -139,6 +146,23 @@ fn causes_in_c_are_named() {
     needs!(PerfEvents);
     let program = c_with("causes/causes.c", &["-g", "-w", "-lm"]);
     check_all(&C, "", &program, "0.25");
+}
+
+#[test]
+fn causes_that_instructions_show_are_named() {
+    needs!(PerfEvents, X86_64);
+    let program = c_with("causes/causes.c", &["-g", "-w", "-lm"]);
+    check_all(&INSTRUCTIONS, "", &program, "0.25");
+    let here = Here::new();
+    here.record("-g", &program, "naps 0.2");
+    let whole = here.rprof("explain").ok().out();
+    assert!(whole.contains("the program used"), "{whole}");
+    let part = here.rprof("explain --time 10%,60%").ok().out();
+    assert!(!part.contains("the program used"), "{part}");
+    assert!(
+        part.contains("rprof report --callers usleep --time 10%,60%"),
+        "{part}"
+    );
 }
 
 #[test]

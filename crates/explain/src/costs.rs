@@ -1,11 +1,12 @@
 //! Kinds of work, and the functions that they are done for.
 
+use rprof_export::clean::shell_word;
 use rprof_export::rows::percent;
 use rprof_profile::{FrameId, FunctionId, ObjectKind};
 use rustc_hash::FxHashMap;
 
 use crate::kinds::{KINDS, Kind, Side, syscall};
-use crate::sentence::{Sentence, Topic, quoted};
+use crate::sentence::{Sentence, Topic};
 use crate::stacks::{Stacks, part_text, share_text};
 
 /// Share of a kind that is worth a sentence, in percent.
@@ -213,7 +214,7 @@ fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
         topic: Topic::Why,
         text,
         command: match first {
-            Some(name) => format!("report --callers {}", quoted(&name)),
+            Some(name) => format!("report --callers {}", shell_word(name.as_bytes())),
             None => "report -g".to_owned(),
         },
         // Before the functions with as much time.
@@ -236,6 +237,21 @@ mod tests {
         let wanted = "100% of the samples are formatting and writing text (std::ostream::flush), \
                       all of it for rows, 80% of it in system calls (write).";
         assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
+    fn statements_of_sql_have_their_function_and_remedy() {
+        let text =
+            "main;load_author;sqlite3_prepare_v2;malloc 60\nmain;load_author;sqlite3_step 40";
+        let profile = folded::read(text.as_bytes(), "x".as_ref(), &Filter::default());
+        let text = crate::explain(&profile.expect("folded stacks"), "x").within(400);
+        let wanted = "60% of the samples are compiling SQL statements (sqlite3_prepare_v2), all of \
+                      it for load_author. Prepare them once, and bind values.";
+        assert!(text.contains(wanted), "{text}");
+        assert!(
+            text.contains("40% of the samples are SQL statements (sqlite3_step)"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -75,6 +75,25 @@ pub(crate) const KINDS: &[Kind] = &[
         is_outlined: false,
         remedy: "",
     },
+    Kind {
+        is_first: true,
+        ..kind(
+            "compiling SQL statements",
+            "sqlite3_prepare* sqlite3LockAndPrepare sqlite3RunParser PQprepare* \
+             mysql_stmt_prepare*",
+            "Prepare them once, and bind values.",
+        )
+    },
+    Kind {
+        objects: "*/libsqlite3.so*",
+        ..kind(
+            "SQL statements",
+            "sqlite3_step sqlite3_exec sqlite3_get_table sqlite3_reset sqlite3_finalize \
+             sqlite3_bind_* sqlite3_column_* sqlite3VdbeExec PQexec* PQsendQuery* \
+             mysql_real_query* mysql_stmt_execute*",
+            "If they are many and short, one statement for all rows costs less (N+1 queries).",
+        )
+    },
     kind(
         "the dynamic linker, which loads and links libraries at the start",
         "_dl_start _dl_start_user dl_main _dl_relocate_object* _dl_map_object* _dl_sysdep_start \
@@ -136,19 +155,30 @@ pub(crate) const KINDS: &[Kind] = &[
         "",
     ),
     kind(
+        "spin locks, which use the CPU while they wait",
+        "pthread_spin_lock __pthread_spin_lock* *spin_lock *spinlock_lock *SpinLock::lock* \
+         *Spinlock::lock* spin::mutex::* std::atomic_flag::test_and_set* std::hint::spin_loop*",
+        "A mutex lets other threads run meanwhile.",
+    ),
+    kind(
         "locks",
         "pthread_mutex_lock ___pthread_mutex_lock __pthread_mutex_lock* pthread_mutex_unlock \
          __pthread_mutex_unlock* ___pthread_mutex_unlock* __lll_lock_wait* lll_mutex_lock* \
-         pthread_rwlock_* ___pthread_rwlock_* __pthread_rwlock* pthread_spin_lock \
-         __pthread_spin_lock* std::mutex::lock* std::sys::sync::mutex::* parking_lot* \
+         pthread_rwlock_* ___pthread_rwlock_* __pthread_rwlock* std::mutex::lock* std::sys::sync::mutex::* parking_lot* \
          sync.(*Mutex).* runtime.lock2 sem_wait sem_post __new_sem_* pthread_cond_* \
          ___pthread_cond_* __pthread_cond_*",
         "",
     ),
     kind(
         "yielding the CPU again and again",
-        "sched_yield __sched_yield std::thread::yield_now* runtime.Gosched std::hint::spin_loop*",
+        "sched_yield __sched_yield std::thread::yield_now* runtime.Gosched",
         "",
+    ),
+    kind(
+        "going to sleep again and again (polling)",
+        "usleep __usleep sleep __sleep nanosleep __nanosleep* ___nanosleep* clock_nanosleep \
+         __clock_nanosleep* std::this_thread::sleep_* std::thread::sleep* time.Sleep",
+        "Wait for the event itself: with a condition variable, poll(2) or inotify(7).",
     ),
     kind(
         "asking for the time",
@@ -256,6 +286,13 @@ pub(crate) fn syscall(function: &str) -> Option<&str> {
         "do_sys_",
         "vfs_",
     ];
+    const INNER: [(&str, &str); 5] = [
+        ("mmap_pgoff", "mmap"),
+        ("openat2", "openat"),
+        ("open", "openat"),
+        ("fsync_range", "fsync"),
+        ("statx_path", "statx"),
+    ];
     const ENTRIES: [&str; 4] = [
         "do_syscall_64",
         "entry_SYSCALL_64*",
@@ -265,9 +302,12 @@ pub(crate) fn syscall(function: &str) -> Option<&str> {
     if ENTRIES.iter().any(|entry| matches_name(entry, function)) {
         return Some("");
     }
-    PREFIXES
+    let found = PREFIXES
         .iter()
-        .find_map(|prefix| function.strip_prefix(prefix))
+        .find_map(|prefix| function.strip_prefix(prefix))?;
+    // Inner functions of several calls have names of their own.
+    let inner = INNER.iter().find(|(inner, _)| *inner == found);
+    Some(inner.map_or(found, |(_, name)| name))
 }
 
 #[cfg(test)]
@@ -291,6 +331,14 @@ mod tests {
             ("__strlen_avx2", "scanning or comparing strings"),
             ("regcomp", "compiling regular expressions"),
             ("vfprintf", "formatting and writing text"),
+            ("usleep", "going to sleep again and again (polling)"),
+            ("pthread_mutex_lock", "locks"),
+            (
+                "my_spin_lock",
+                "spin locks, which use the CPU while they wait",
+            ),
+            ("sqlite3_prepare_v2", "compiling SQL statements"),
+            ("sqlite3_step", "SQL statements"),
         ] {
             assert_eq!(label(function), Some(wanted), "{function}");
         }
@@ -299,6 +347,8 @@ mod tests {
             "mallocator",
             "freeze",
             "sort_of",
+            "spin_lock_statistics",
+            "sleeper",
             "my_memcpy",
             "logic",
         ] {
@@ -306,6 +356,7 @@ mod tests {
         }
         assert_eq!(syscall("__x64_sys_read"), Some("read"));
         assert_eq!(syscall("ksys_read"), Some("read"));
+        assert_eq!(syscall("ksys_mmap_pgoff"), Some("mmap"));
         assert_eq!(syscall("do_syscall_64"), Some(""));
         assert_eq!(syscall("read_zero"), None);
     }

@@ -10,7 +10,7 @@
 //! | `measured` | samples, duration, losses, incomplete stacks |
 //! | `places` | objects, functions, source lines |
 //! | `costs` | kinds of work: allocation, copying, page faults, system calls, … |
-//! | `threads` | phases of a single thread, short processes |
+//! | `threads` | phases of a single thread, short processes, loops that wait |
 //! | `waits` | waits by reason |
 //! | `changes` | functions that changed between two recordings |
 //!
@@ -36,17 +36,22 @@ mod stacks;
 mod threads;
 mod waits;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rprof_export::clean::shell_word;
 use rprof_profile::Profile;
 use rprof_profile::compare::ProfileDiff;
 
 pub use sentence::{Explanation, Sentence, Topic};
+pub use threads::HotLoop;
 
 /// Explains a profile. `input` is the file, as the commands of the sentences name it; empty for the
 /// default file.
 ///
 /// A profile with times of samples ([`Profile::streams`]) has sentences about phases, and one with
 /// lines ([`Profile::frame`]) has sentences about source lines.
-pub fn explain(profile: &Profile, input: &str) -> Explanation {
+pub fn explain(profile: &Profile, input: impl AsRef<OsStr>) -> Explanation {
     let mut sentences = Vec::new();
     sentences.extend(measured::sentences(profile));
     if let Some(stacks) = stacks::Stacks::of_cpu(profile) {
@@ -56,12 +61,12 @@ pub fn explain(profile: &Profile, input: &str) -> Explanation {
         sentences.extend(threads::sentences(&stacks));
     }
     sentences.extend(waits::sentences(profile));
-    Explanation::new(sentences, input)
+    Explanation::new(sentences, input.as_ref())
 }
 
 /// Explains a comparison. `files` are the two inputs, as the command names them.
-pub fn explain_change(diff: &ProfileDiff, files: [&str; 2]) -> Explanation {
-    let [old, new] = files.map(sentence::quoted);
+pub fn explain_change(diff: &ProfileDiff, files: [&OsStr; 2]) -> Explanation {
+    let [old, new] = files.map(|file| shell_word(file.as_bytes()));
     let sentences = changes::sentences(diff, &format!("diff {old} {new}"));
-    Explanation::new(sentences, "")
+    Explanation::new(sentences, OsStr::new(""))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rprof_export::names::CleanNames;
 use rprof_export::rows::percent;
-use rprof_export::verdict::{Finding, on_cpu_time};
+use rprof_export::verdict::{Finding, on_cpu_time, throttled};
 use rprof_profile::unit::inflected;
 use rprof_profile::waits::is_of_waits;
 use rprof_profile::{Profile, WeightUnit};
@@ -46,12 +46,18 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
                 names.event(event)
             ),
         };
-        if let Some((first, last)) = profile.time.filter(|(first, last)| last > first) {
-            text += &format!(" in {}", time_text(last - first));
+        // Samples may begin late and end early.
+        let wall = quality.cpu_time.as_ref().and_then(|time| time.wall);
+        let between = profile
+            .time
+            .map_or(0, |(first, last)| last.saturating_sub(first));
+        match wall.map_or(between, nanoseconds) {
+            0 => {}
+            time => text += &format!(" in {}", time_text(time)),
         }
         if let Some(time) = &quality.cpu_time {
-            let used = u64::try_from(time.used.as_nanos()).unwrap_or(u64::MAX);
-            text += &format!("; the program used {} of CPU time", time_text(used));
+            let used = time_text(nanoseconds(time.used));
+            text += &format!("; the program used {used} of CPU time");
         }
         // Memory is counted, not sampled.
         if samples < 100 && !is_memory {
@@ -126,13 +132,23 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
             add(text, "report", 650.0 + stopped);
         }
         if waiting >= IDLE {
+            let throttled = throttled(time).map(|time| time_text(nanoseconds(time)));
+            let cause = match throttled {
+                Some(throttled) => {
+                    format!("the quota of its control group stopped it for {throttled}")
+                }
+                None => "other programs used them".to_owned(),
+            };
             let text = format!(
-                "For {} of the time the program could run but had no CPU: other programs used them, \
-                 or its control group has a quota.",
+                "For {} of the time the program could run but had no CPU: {cause}.",
                 share_text(waiting)
             );
             add(text, "report", 600.0 + waiting);
         }
     }
     found
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 
+use rprof_export::clean::shell_word;
 use rprof_export::names::CleanNames;
 use rprof_export::rows::percent;
 use rprof_profile::{FunctionId, Line, ObjectId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::costs::Costs;
-use crate::sentence::{Sentence, Topic, quoted};
+use crate::sentence::{Sentence, Topic};
 use crate::stacks::{Stacks, part_text, share_text};
 
 /// Functions in the text.
@@ -169,8 +170,10 @@ fn of_function(stacks: &Stacks<'_>, id: FunctionId, function: &Function) -> Sent
     let has_code = is_recording && stacks.profile.function(id).source.is_none();
     let command = match stacks.whole_name(id) {
         Some(name) if name.starts_with('[') => "report -g".to_owned(),
-        Some(name) if has_code && !stacks.is_library(id) => format!("annotate {}", quoted(&name)),
-        Some(name) => format!("report --callers {}", quoted(&name)),
+        Some(name) if has_code && !stacks.is_library(id) => {
+            format!("annotate {}", shell_word(name.as_bytes()))
+        }
+        Some(name) => format!("report --callers {}", shell_word(name.as_bytes())),
         None => "report -g".to_owned(),
     };
     Sentence {

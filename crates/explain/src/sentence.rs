@@ -1,6 +1,12 @@
 //! [`Explanation`]: sentences in order, cut to a number of words.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use rprof_export::clean::shell_word;
+
+use crate::threads::HotLoop;
 
 /// Topic of a sentence, in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,17 +58,39 @@ pub struct Sentence {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     sentences: Vec<Sentence>,
+    /// ` -i FILE`, or empty.
     input: String,
+    /// Options of filters with a space before each, or empty.
+    filters: String,
 }
 
 impl Explanation {
-    pub(crate) fn new(mut sentences: Vec<Sentence>, input: &str) -> Explanation {
-        sentences
-            .sort_by(|a, b| (a.topic.cmp(&b.topic)).then(b.importance.total_cmp(&a.importance)));
+    pub(crate) fn new(sentences: Vec<Sentence>, input: &OsStr) -> Explanation {
         Explanation {
-            sentences,
-            input: input.to_owned(),
+            sentences: sorted(sentences),
+            input: match input.is_empty() {
+                true => String::new(),
+                false => format!(" -i {}", shell_word(input.as_bytes())),
+            },
+            filters: String::new(),
         }
+    }
+
+    /// Adds sentences about loops of machine code, for causes that names do not show.
+    #[must_use]
+    pub fn with_loops(mut self, loops: &[HotLoop]) -> Explanation {
+        let found = loops.iter().filter_map(HotLoop::sentence);
+        self.sentences.extend(found);
+        self.sentences = sorted(self.sentences);
+        self
+    }
+
+    /// Adds options of filters, with which the profile was read, to the commands that take them.
+    #[must_use]
+    pub fn with_filters(mut self, words: &[OsString]) -> Explanation {
+        let words = words.iter().map(|word| shell_word(word.as_bytes()));
+        self.filters = words.map(|word| format!(" {word}")).collect();
+        self
     }
 
     /// Returns all sentences, by topic, the most important ones first.
@@ -72,11 +100,12 @@ impl Explanation {
 
     /// Returns the command of a sentence, as one types it.
     pub fn command(&self, sentence: &Sentence) -> String {
-        let input = match self.input.is_empty() {
-            true => String::new(),
-            false => format!(" -i {}", quoted(&self.input)),
+        // The header is of the whole recording.
+        let filters = match sentence.command.starts_with("header") {
+            true => "",
+            false => &*self.filters,
         };
-        format!("rprof {}{input}", sentence.command)
+        format!("rprof {}{filters}{}", sentence.command, self.input)
     }
 
     /// Returns the text with at most this number of words. The least important sentences are left
@@ -117,17 +146,16 @@ impl Explanation {
     }
 }
 
-fn count_words(text: &str) -> usize {
-    text.split_whitespace().count()
+fn sorted(mut sentences: Vec<Sentence>) -> Vec<Sentence> {
+    let order = |a: &Sentence, b: &Sentence| {
+        (a.topic.cmp(&b.topic)).then(b.importance.total_cmp(&a.importance))
+    };
+    sentences.sort_by(order);
+    sentences
 }
 
-/// Returns a word of a command, quoted for a shell if necessary.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+fn count_words(text: &str) -> usize {
+    text.split_whitespace().count()
 }
 
 #[cfg(test)]
@@ -150,7 +178,7 @@ mod tests {
             sentence(Topic::Where, "one two three", 50.0),
             sentence(Topic::Measured, "first", 100.0),
         ];
-        let explanation = Explanation::new(sentences, "a b.data");
+        let explanation = Explanation::new(sentences, "a b.data".as_ref());
         let text = explanation.within(17);
         assert_eq!(
             text,
@@ -161,10 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("std::sort"), "std::sort");
-        assert_eq!(quoted("f(int)"), "'f(int)'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+    fn a_file_of_any_name_is_a_word_of_a_shell() {
+        let input = OsStr::from_bytes(b"a\x1b[31m\xff b.data");
+        let explanation = Explanation::new(vec![sentence(Topic::Where, "one", 1.0)], input);
+        let filtered = explanation
+            .clone()
+            .with_filters(&["--comm".into(), "a b".into()]);
+        assert!(filtered.within(9).contains("rprof report --comm 'a b' -i "));
+        assert!(
+            explanation
+                .within(9)
+                .ends_with("rprof report -i $'a\\x1b[31m\\xff b.data'\n"),
+            "{}",
+            explanation.within(9)
+        );
     }
 }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 const MIN_SAMPLES: u64 = 30;
 
 /// Characters of a name in a sentence.
-const MAX_NAME: usize = 80;
+pub(crate) const MAX_NAME: usize = 80;
 
 /// Files of interpreters and virtual machines, wherever they are installed.
 const INTERPRETERS: [&str; 9] = [
@@ -176,6 +176,10 @@ fn is_standard(name: &str) -> bool {
         "__rust",
     ];
     let starts = |text: &str| PATHS.iter().any(|path| text.starts_with(path));
+    // Code before `main`, which is linked into each program.
+    if name == "_start" || name.starts_with("__libc_start_") {
+        return true;
+    }
     let Some(inner) = name.strip_prefix('<') else {
         return starts(name);
     };
@@ -260,6 +264,7 @@ mod tests {
     #[test]
     fn standard_libraries_are_known_by_their_names() {
         for name in [
+            "_start",
             "std::vector<int>::push_back",
             "<std::path::Path>::join",
             "hashbrown::map::make_hash",

@@ -1,11 +1,13 @@
-//! Phases of a single thread in a program with several, and short processes.
+//! Phases of a single thread in a program with several, short processes, and loops where threads
+//! wait for each other.
 
+use rprof_export::clean::{clean, shell_word, shorten};
 use rprof_export::names::CleanNames;
 use rprof_profile::{FunctionId, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sentence::{Sentence, Topic, quoted};
-use crate::stacks::{Stacks, part_text, share_text, time_text};
+use crate::sentence::{Sentence, Topic};
+use crate::stacks::{MAX_NAME, Stacks, part_text, share_text, time_text};
 
 /// Intervals of the recording.
 const INTERVALS: u64 = 100;
@@ -18,6 +20,54 @@ const WORTH: f64 = 20.0;
 
 /// Processes that are worth a sentence.
 const MANY_PROCESSES: usize = 20;
+
+/// Loop of machine code with most of the time of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotLoop {
+    /// Name of the function. May contain any character.
+    pub function: String,
+    /// Share of the CPU time in the loop, in percent.
+    pub share: f64,
+    /// Number of instructions.
+    pub instructions: usize,
+    /// Instruction that tells the cause: `pause`, `lock xadd`.
+    pub cause: String,
+    /// True if the instruction is a hint to the processor that the loop waits.
+    pub is_spin: bool,
+    /// Number of threads with samples in the function.
+    pub threads: usize,
+}
+
+impl HotLoop {
+    /// Returns the sentence; `None` if the loop has no sure cause.
+    pub(crate) fn sentence(&self) -> Option<Sentence> {
+        let function = shorten(&clean(&self.function), MAX_NAME).into_owned();
+        let cause = clean(&self.cause);
+        let text = match (self.is_spin, self.threads) {
+            (true, _) => format!(
+                "{} of the CPU time is in a loop of {} instructions of {function} with `{cause}`: it waits \
+                 for another thread and uses the CPU meanwhile (a spin lock). A mutex lets others \
+                 run.",
+                share_text(self.share),
+                self.instructions,
+            ),
+            (false, 2..) => format!(
+                "{} of the CPU time is at the atomic instruction `{cause}` of {function}, which {} threads \
+                 run. It is slow if several CPUs write to the same 64 bytes: a counter or lock of \
+                 all, or false sharing.",
+                share_text(self.share),
+                self.threads,
+            ),
+            _ => return None,
+        };
+        Some(Sentence {
+            topic: Topic::Why,
+            text,
+            command: format!("annotate {}", shell_word(self.function.as_bytes())),
+            importance: self.share + 100.0,
+        })
+    }
+}
 
 #[derive(Clone, Default)]
 struct Interval {
@@ -51,7 +101,7 @@ fn processes(stacks: &Stacks<'_>) -> Option<Sentence> {
     Some(Sentence {
         topic: Topic::Threads,
         text: format!(
-            "{} processes have samples, with {} of CPU time each on average.",
+            "{} processes have samples, with {} of sampled CPU time each on average.",
             weights.len(),
             time_text(mean)
         ),
@@ -160,7 +210,10 @@ fn single(stacks: &Stacks<'_>) -> Option<Sentence> {
     Some(Sentence {
         topic: Topic::Threads,
         text: text + ".",
-        command: format!("report --no-children --comm {}", quoted(&comm)),
+        command: format!(
+            "report --no-children --comm {}",
+            shell_word(comm.as_bytes())
+        ),
         importance: 100.0 + share,
     })
 }
@@ -225,6 +278,33 @@ mod tests {
             text,
             "For 60% of 1.00 s only one thread ran (main), and up to 2 at other times; it spent all of it in prepare."
         );
+    }
+
+    #[test]
+    fn loops_with_a_sure_cause_have_a_sentence() {
+        let found = HotLoop {
+            function: "take(int)".to_owned(),
+            share: 71.2,
+            instructions: 4,
+            cause: "pause".to_owned(),
+            is_spin: true,
+            threads: 1,
+        };
+        let spin = found.sentence().expect("a sentence");
+        assert!(
+            spin.text
+                .starts_with("71% of the CPU time is in a loop of 4 instructions of take(int)")
+        );
+        assert_eq!(spin.command, "annotate 'take(int)'");
+        let atomic = |threads| HotLoop {
+            cause: "lock xadd".to_owned(),
+            is_spin: false,
+            threads,
+            ..found.clone()
+        };
+        let shared = atomic(2).sentence().expect("a sentence");
+        assert!(shared.text.contains("false sharing"), "{}", shared.text);
+        assert_eq!(atomic(1).sentence(), None);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Waits by reason, and the functions that wait.
 
+use rprof_export::clean::shell_word;
 use rprof_export::rows::percent;
 use rprof_profile::waits::idle::IDLE;
 use rprof_profile::waits::is_of_waits;
 use rprof_profile::{FunctionId, ObjectKind, Profile};
 use rustc_hash::FxHashMap;
 
-use crate::sentence::{Sentence, Topic, quoted};
+use crate::sentence::{Sentence, Topic};
 use crate::stacks::{Stacks, part_text, share_text, time_text};
 
 /// Share of a reason that is worth a sentence, in percent.
@@ -107,7 +108,7 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         Sentence {
             topic: Topic::Waits,
             text: text + ".",
-            command: format!("report --off-cpu --reason {}", quoted(&word)),
+            command: format!("report --off-cpu --reason {}", shell_word(word.as_bytes())),
             importance: 100.0 + share,
         }
     };

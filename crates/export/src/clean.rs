@@ -56,6 +56,25 @@ pub fn brief(name: &str) -> String {
     shorten(&clean(name), BRIEF).into_owned()
 }
 
+/// Quotes a word for a shell if necessary. Bytes that are no clean text become escapes of bash, zsh
+/// and ksh (`$'a\nb'`), so that the command works and a terminal shows it safely.
+///
+/// ```
+/// use rprof_export::clean::shell_word;
+///
+/// assert_eq!(shell_word(b"perf.data"), "perf.data");
+/// assert_eq!(shell_word(b"a b.data"), "'a b.data'");
+/// assert_eq!(shell_word(b"a\nb\xff'"), r"$'a\nb\xff\''");
+/// ```
+pub fn shell_word(word: &[u8]) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        Ok(text) if !text.contains(is_unsafe) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => format!("$'{}'", word.escape_ascii()),
+    }
+}
+
 /// Shortens each word of a message to [`BRIEF`] characters, for messages with embedded names.
 pub fn shorten_words(text: &str) -> Cow<'_, str> {
     if text.len() <= BRIEF {

@@ -328,16 +328,22 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
         && share > MUCH_WAITING
         && wall >= MIN_WALL
     {
-        let off_cpu = time.off_cpu();
-        let waiting = off_cpu.map_or(Duration::ZERO, |off_cpu| off_cpu.waiting);
         findings.push(Finding::Waited {
             used: time.used,
             wall,
-            off_cpu,
-            throttled: (time.throttled).filter(|time| *time > waiting.mul_f64(MUCH_THROTTLED)),
+            off_cpu: time.off_cpu(),
+            throttled: throttled(time),
         });
     }
     findings
+}
+
+/// Returns the time over the CPU quota of the control group, if that is much of the wait.
+pub fn throttled(time: &CpuTime) -> Option<Duration> {
+    let waiting = time
+        .off_cpu()
+        .map_or(Duration::ZERO, |off_cpu| off_cpu.waiting);
+    (time.throttled).filter(|time| *time > waiting.mul_f64(MUCH_THROTTLED))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Interactive filters as conditions, labels and command-line options.
 
 use rprof_export::CleanNames;
-use rprof_export::clean::clean;
+use rprof_export::clean::{clean, shell_word};
 use rprof_profile::pattern::matches_function;
 use rprof_profile::views::selection::{Condition, FunctionSet, functions_where};
 use rprof_profile::{Profile, ThreadId};
@@ -206,9 +206,12 @@ pub(crate) fn named(profile: &Profile, pattern: &str) -> FunctionSet {
 
 /// Returns the equivalent command line. A trailing comment lists filters that have no option.
 pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
-    let mut words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let mut words: Vec<String> = command
+        .iter()
+        .map(|word| shell_word(word.as_bytes()))
+        .collect();
     let options = filters.iter().filter_map(|filter| filter.words.as_ref());
-    words.extend(options.flatten().map(|word| quoted(word)));
+    words.extend(options.flatten().map(|word| shell_word(word.as_bytes())));
     let without = filters.iter().filter(|filter| filter.words.is_none());
     let without: Vec<&str> = without.map(|filter| &*filter.label).collect();
     match without.is_empty() {
@@ -218,14 +221,6 @@ pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
             words.join(" "),
             without.join(", ")
         ),
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
