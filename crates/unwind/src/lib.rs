@@ -105,7 +105,6 @@ mod cache;
 mod call_edges;
 mod code;
 mod deep;
-mod error;
 mod expression;
 mod frame;
 mod hotspot;
@@ -123,7 +122,6 @@ mod without_cfi;
 pub use arch::Arch;
 pub use cache::RuleCacheStats;
 pub use deep::{CodeLookup, Completion, CutPoint, DeepStackCompleter, StackObservation};
-pub use error::TableError;
 pub use frame::{FoundBy, Frame, FrameKind, MissingWord, Root, TruncationReason, UnwindOutcome};
 pub use hotspot::is_return_barrier;
 pub use memory::{Memory, StackDump};
@@ -132,7 +130,7 @@ pub use registers::Registers;
 pub use runtimes::v8::goes_on_with_bytecode;
 pub use simulate::SimulationCacheStats;
 pub use table::{
-    CalledFunctions, FunctionRanges, GoNames, TableStats, UnwindTable, go_functions_in,
+    CalledFunctions, FunctionRanges, GoNames, TableError, TableStats, UnwindTable, go_functions_in,
     go_text_start,
 };
 pub use unwinder::{CacheStats, Unwinder};

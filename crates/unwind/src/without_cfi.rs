@@ -23,18 +23,17 @@
 //!
 //! The stack is full of stale return addresses: the code must show in which slot one is.
 
+mod beside;
+
 use crate::branch::runs_to;
 use crate::call_edges::CallEdges;
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
-use crate::modules::{
-    any_call_target, call_target, copy, is_image_of, linkage_slot, pointer, read_code, word_at,
-};
+use crate::modules::{call_target, copy, read_code, word_at};
 use crate::runtimes::{beam, guile, luajit, sbcl, v8};
 use crate::signal_context;
 use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
 use crate::step::Caller;
-use crate::table::{Found, Value};
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
 
@@ -42,9 +41,6 @@ use std::cell::Cell;
 const MAX_FRAME: u64 = 16 << 20;
 
 const BEFORE: usize = 7;
-
-/// DWARF number of rax and eax.
-const RESULT: u8 = 0;
 
 #[derive(Default)]
 struct Around {
@@ -192,52 +188,6 @@ impl Context<'_> {
             Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
             outcome => outcome,
         }
-    }
-
-    /// Returns the caller by the code before the frame: see [`simulate::entered_by`].
-    fn by_entry(&self, registers: &mut Registers) -> Option<Caller> {
-        let module = self.module?;
-        let image = (module.table?, module.bias);
-        let entry_of = |address| {
-            let target = any_call_target(address, self.modules)?;
-            let entry = match linkage_slot(target, self.modules) {
-                Some(slot) => pointer(slot, self.modules)?,
-                None => target,
-            };
-            let is_entry = is_image_of(entry, image, self.modules) && self.is_caller(address);
-            is_entry.then_some(entry)
-        };
-        let (address, slot) = simulate::entered_by(registers, self.memory, self, entry_of)?;
-        Some(called(address, slot))
-    }
-
-    /// Returns the address to which the result of a system call leads, behind the branches that test it.
-    /// A thread at birth has its parent's registers, but for the result, and a stack without callers.
-    fn behind_system_call(&self, registers: &Registers) -> Option<u64> {
-        let has_table = self.module.is_some_and(|module| module.table.is_some());
-        if !(self.exact && has_table && self.arch.is_x86()) {
-            return None;
-        }
-        let (ip, result) = (registers.ip(), registers.get(RESULT)?);
-        let around = self.code_around(ip);
-        let (before, behind) = around.split_at_checked(BEFORE)?;
-        code::behind_result_test(self.arch, before, (behind, ip), result)
-    }
-
-    /// Returns true behind the system call of a signal return. Call frame information ends before.
-    fn is_in_signal_return(&self, ip: u64) -> bool {
-        let around = self.code_around(ip);
-        let before = around.split_at_checked(BEFORE);
-        before.is_some_and(|(before, _)| code::ends_with_signal_return(self.arch, before))
-    }
-
-    /// Returns true if call frame information ends the stack at this address.
-    fn is_root(&self, avma: u64) -> bool {
-        self.module.is_some_and(|module| {
-            let svma = avma.wrapping_sub(module.bias);
-            let found = module.table.map(|table| table.find(svma));
-            matches!(found, Some(Found::Rule(rule)) if rule.rule.return_address == Value::Undefined)
-        })
     }
 
     /// Returns the caller of a sampled frame by its frame pointer, if the frame owns it.
@@ -624,29 +574,6 @@ impl simulate::CodeSource for Context<'_> {
         // Calls of generated code have no known targets.
         let has_targets = self.module.is_some_and(|module| module.table.is_some());
         self.is_return(avma) && (!has_targets || self.is_possible_caller(Some(avma)))
-    }
-}
-
-/// The code of a function with call frame information. Jumps within the function do not leave it.
-pub(crate) struct DescribedCode<'a, 'c> {
-    pub(crate) context: &'a Context<'c>,
-    pub(crate) table: &'a UnwindTable,
-    pub(crate) bias: u64,
-    /// SVMA at which the function starts.
-    pub(crate) start: u64,
-}
-
-impl simulate::CodeSource for DescribedCode<'_, '_> {
-    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
-        self.context.modules.code(avma, into)
-    }
-
-    fn is_described(&self, avma: u64) -> bool {
-        self.table.function_start(avma.wrapping_sub(self.bias)) != Some(self.start)
-    }
-
-    fn is_return_address(&self, avma: u64) -> bool {
-        self.context.is_caller(avma)
     }
 }
 

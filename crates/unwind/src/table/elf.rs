@@ -1,7 +1,7 @@
 //! Finds the parts of an ELF file that a table needs.
 
 use super::pclntab::go_functions_in;
-use crate::{Arch, TableError};
+use crate::Arch;
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
 use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_GNU_EH_FRAME};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -12,6 +12,26 @@ use std::borrow::Cow;
 /// Maximum size of a section in bytes, decompressed, since a hostile file can be sparse. The
 /// largest known ones have about 50 MB.
 pub(crate) const MAX_SECTION: usize = 64 << 20;
+
+/// Reason why an image gives no [`UnwindTable`](crate::UnwindTable).
+///
+/// Missing call frame information is no error: the table then has no rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Not an ELF file, or the ELF header is cut off.
+    #[error("not an ELF file")]
+    NotAnElf,
+    /// A big-endian ELF file, or a class that does not fit its processor (x32).
+    #[error("big-endian, or addresses of another size than its processor's")]
+    WrongClass,
+    /// An ELF file for an unsupported processor (see [`Arch`](crate::Arch)).
+    #[error("unsupported processor for unwinding (ELF machine {0})")]
+    WrongMachine(u16),
+    /// The program headers lie outside the file.
+    #[error("the ELF file's program headers are damaged")]
+    Damaged,
+}
 
 pub(crate) struct Elf<'a> {
     pub(crate) arch: Arch,

@@ -15,6 +15,7 @@ mod switches;
 mod undescribed;
 
 pub use called::CalledFunctions;
+pub use elf::TableError;
 pub use functions::FunctionRanges;
 pub use pclntab::{GoNames, go_functions_in, go_text_start};
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
@@ -23,7 +24,7 @@ pub(crate) use cfi::{Found, RuleRef};
 pub(crate) use rule::{Cfa, Saved, Value};
 pub(crate) use switches::{Site, Switch};
 
-use crate::{Arch, TableError};
+use crate::Arch;
 use cfi::Cfi;
 use elf::{Elf, Section};
 use object::ReadRef;

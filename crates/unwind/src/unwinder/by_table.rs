@@ -9,7 +9,7 @@ use crate::runtimes::{callee, go, luajit, sbcl};
 use crate::simulate::{self, Exit};
 use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, Value};
-use crate::without_cfi::{Context, DescribedCode};
+use crate::without_cfi::Context;
 use crate::{
     Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
     UnwindOutcome, UnwindTable, signal_context,
@@ -446,6 +446,29 @@ impl Unwinder {
         }
         *registers = callers;
         Some(Ok((caller, FoundBy::Cfi)))
+    }
+}
+
+/// The code of a function with call frame information. Jumps within the function do not leave it.
+struct DescribedCode<'a, 'c> {
+    context: &'a Context<'c>,
+    table: &'a UnwindTable,
+    bias: u64,
+    /// SVMA at which the function starts.
+    start: u64,
+}
+
+impl simulate::CodeSource for DescribedCode<'_, '_> {
+    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.context.modules.code(avma, into)
+    }
+
+    fn is_described(&self, avma: u64) -> bool {
+        self.table.function_start(avma.wrapping_sub(self.bias)) != Some(self.start)
+    }
+
+    fn is_return_address(&self, avma: u64) -> bool {
+        self.context.is_caller(avma)
     }
 }
 

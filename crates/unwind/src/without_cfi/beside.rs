@@ -1,0 +1,58 @@
+//! Evidence beside the code ahead: the code before the frame, and results of system calls.
+
+use super::{BEFORE, Context, called};
+use crate::modules::{any_call_target, is_image_of, linkage_slot, pointer};
+use crate::step::Caller;
+use crate::table::{Found, Value};
+use crate::{Registers, code, simulate};
+
+/// DWARF number of rax and eax.
+const RESULT: u8 = 0;
+
+impl Context<'_> {
+    /// Returns the caller by the code before the frame: see `simulate::entered_by`.
+    pub(super) fn by_entry(&self, registers: &mut Registers) -> Option<Caller> {
+        let module = self.module?;
+        let image = (module.table?, module.bias);
+        let entry_of = |address| {
+            let target = any_call_target(address, self.modules)?;
+            let entry = match linkage_slot(target, self.modules) {
+                Some(slot) => pointer(slot, self.modules)?,
+                None => target,
+            };
+            let is_entry = is_image_of(entry, image, self.modules) && self.is_caller(address);
+            is_entry.then_some(entry)
+        };
+        let (address, slot) = simulate::entered_by(registers, self.memory, self, entry_of)?;
+        Some(called(address, slot))
+    }
+
+    /// Returns the address to which the result of a system call leads, behind the branches that test it.
+    /// A thread at birth has its parent's registers, but for the result, and a stack without callers.
+    pub(super) fn behind_system_call(&self, registers: &Registers) -> Option<u64> {
+        let has_table = self.module.is_some_and(|module| module.table.is_some());
+        if !(self.exact && has_table && self.arch.is_x86()) {
+            return None;
+        }
+        let (ip, result) = (registers.ip(), registers.get(RESULT)?);
+        let around = self.code_around(ip);
+        let (before, behind) = around.split_at_checked(BEFORE)?;
+        code::behind_result_test(self.arch, before, (behind, ip), result)
+    }
+
+    /// Returns true behind the system call of a signal return. Call frame information ends before.
+    pub(super) fn is_in_signal_return(&self, ip: u64) -> bool {
+        let around = self.code_around(ip);
+        let before = around.split_at_checked(BEFORE);
+        before.is_some_and(|(before, _)| code::ends_with_signal_return(self.arch, before))
+    }
+
+    /// Returns true if call frame information ends the stack at this address.
+    pub(super) fn is_root(&self, avma: u64) -> bool {
+        self.module.is_some_and(|module| {
+            let svma = avma.wrapping_sub(module.bias);
+            let found = module.table.map(|table| table.find(svma));
+            matches!(found, Some(Found::Rule(rule)) if rule.rule.return_address == Value::Undefined)
+        })
+    }
+}
