@@ -78,14 +78,17 @@ fn what_is_not_read_in_time_is_not_taken_for_nothing() {
 
 #[test]
 fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
-    let scarce = Patience {
-        of_user: Rate {
-            most: 20_000_000,
-            a_second: 200_000_000,
-        },
+    let endless = Rate {
+        most: u64::MAX / 2,
+        a_second: 0,
+    };
+    let patience = Patience {
+        of_one: Duration::from_millis(20),
+        of_user: endless,
+        of_all: endless,
         ..PATIENCE
     };
-    let mut memories = ProcessMemories::with_patience(Backlog::default(), scarce);
+    let mut memories = ProcessMemories::with_patience(Backlog::default(), patience);
     let own = Pid(std::process::id().cast_signed());
     let here = 7_u64;
     let copy = |memories: &ProcessMemories| {
@@ -96,9 +99,15 @@ fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
         (copied == 8).then(|| u64::from_le_bytes(bytes))
     };
     let process = retried(&mut memories, |memories| memories.of(own).ok().flatten());
-    let hangs = || std::thread::sleep(Duration::from_millis(60));
-    assert!(process.reader.call(process.user, hangs).is_none());
-    assert_eq!(copy(&memories), None, "the user has no time left");
+    let hang = || {
+        let (end, wait) = std::sync::mpsc::sync_channel::<()>(0);
+        let hangs = move || wait.recv().is_ok();
+        assert!(process.reader.call(process.user, hangs).is_none());
+        end
+    };
+    let ends = [hang(), hang()];
+    assert_eq!(copy(&memories), None, "two threads of the user hang");
+    drop(ends);
     // Each sample is older than all reads.
     let found = (0..1000).find_map(|_| {
         std::thread::sleep(Duration::from_millis(20));
