@@ -250,6 +250,7 @@ pub(super) static OPTIONS: &[Row] = &[
             "--guestmount",
             "--guestvmlinux",
             "-L",
+            "--Latency",
             "--list-dlfilters",
             "--max-blocks",
             "--per-event-dump",
