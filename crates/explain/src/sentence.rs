@@ -6,8 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 
 use rprof_export::clean::shell_word;
 
-use crate::threads::HotLoop;
-
 /// Topic of a sentence, in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -76,10 +74,7 @@ impl Explanation {
         }
     }
 
-    /// Adds sentences about loops of machine code, for causes that names do not show.
-    #[must_use]
-    pub fn with_loops(mut self, loops: &[HotLoop]) -> Explanation {
-        let found = loops.iter().filter_map(HotLoop::sentence);
+    pub(crate) fn with_sentences(mut self, found: impl Iterator<Item = Sentence>) -> Explanation {
         self.sentences.extend(found);
         self.sentences = sorted(self.sentences);
         self

@@ -6,7 +6,7 @@ use rprof_export::names::CleanNames;
 use rprof_profile::{FunctionId, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sentence::{Sentence, Topic};
+use crate::sentence::{Explanation, Sentence, Topic};
 use crate::stacks::{MAX_NAME, Stacks, part_text, share_text, time_text};
 
 /// Intervals of the recording.
@@ -36,6 +36,14 @@ pub struct HotLoop {
     pub is_spin: bool,
     /// Number of threads with samples in the function.
     pub threads: usize,
+}
+
+impl Explanation {
+    /// Adds sentences about loops of machine code, for causes that names do not show.
+    #[must_use]
+    pub fn with_loops(self, loops: &[HotLoop]) -> Explanation {
+        self.with_sentences(loops.iter().filter_map(HotLoop::sentence))
+    }
 }
 
 impl HotLoop {
