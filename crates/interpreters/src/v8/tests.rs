@@ -7,8 +7,7 @@ use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Registers, StackDump};
 
 use super::layout::Values;
 use super::*;
-use crate::InterpretedFrame;
-use crate::MemoryRead;
+use crate::{InterpretedFrame, MemoryRead};
 
 const CONTEXT: u16 = 210;
 const UNDEFINED: u16 = 131;
