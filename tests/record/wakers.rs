@@ -105,16 +105,15 @@ fn who_wakes_without_being_watched_has_a_name() {
         program.end();
     }
     let stacks = stacks(&here, "");
-    let of_feeder = stacks
-        .iter()
-        .filter(|(stack, _)| stack.ends_with("[woken by sh];[pipe]"));
-    let of_feeder: u64 = of_feeder.map(|(_, ns)| ns).sum();
-    let all: u64 = stacks.values().sum();
-    // The first and the last wait are cut.
-    assert!(
-        of_feeder > all / 2,
-        "{of_feeder} of {all}\n{stacks:#?}\n{run}"
-    );
+    // The first and the last wait are cut; how long they are depends on the machine.
+    let woken: Vec<&String> = stacks.keys().filter(|s| s.contains("[woken by")).collect();
+    assert!(!woken.is_empty(), "{stacks:#?}\n{run}");
+    for stack in woken {
+        assert!(
+            stack.ends_with("[woken by sh];[pipe]"),
+            "{stacks:#?}\n{run}"
+        );
+    }
     here.rprof("script --show-task-events").ok().prints(" sh ");
     let threads = here.rprof("script -G -F tid").ok().out();
     assert!(!threads.trim().is_empty());

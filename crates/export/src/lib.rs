@@ -32,7 +32,7 @@
 //!
 //! use rprof_analysis::{Options, analyse};
 //! use rprof_export::svg::{self, SvgOptions};
-//! use rprof_export::{Format, ReportOptions, folded};
+//! use rprof_export::{ExportFormat, ReportOptions, folded};
 //! use rprof_perfdata::PerfData;
 //! use rprof_profile::WeighBy;
 //! use rprof_symbols::Symbolizer;
@@ -44,7 +44,7 @@
 //!     folded::write(&profile, event, WeighBy::Period, &mut out)?;
 //!     svg::write(&profile, event, &SvgOptions::default(), &mut out)?;
 //! }
-//! if let Some(json) = Format::by_name("json") {
+//! if let Some(json) = ExportFormat::by_name("json") {
 //!     (json.write)(&profile, &ReportOptions::default(), &mut out)?;
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
