@@ -450,15 +450,14 @@ impl PathState {
         }
         let full = instruction.op0_register().size() as u64 == size;
         let second = self.number(instruction.op1_register());
+        let loaded = |path: &Self| path.read(path.stack_address(instruction)?, memory);
         let value = match (instruction.mnemonic(), instruction.op1_kind()) {
             (Mnemonic::Mov, OpKind::Register) => second.and_then(|r| self.registers.get(r)),
             (
                 Mnemonic::Mov,
                 OpKind::Immediate64 | OpKind::Immediate32to64 | OpKind::Immediate32,
             ) => Some(instruction.immediate(1)),
-            (Mnemonic::Mov, OpKind::Memory) => self
-                .stack_address(instruction)
-                .and_then(|avma| self.read(avma, memory)),
+            (Mnemonic::Mov, OpKind::Memory) => loaded(self),
             (Mnemonic::Lea, _) if instruction.is_ip_rel_memory_operand() => {
                 Some(instruction.ip_rel_memory_address())
             }
@@ -466,20 +465,21 @@ impl PathState {
             (Mnemonic::Add | Mnemonic::Sub, _) => {
                 let value = first.and_then(|register| self.registers.get(register));
                 let by = match instruction.op1_kind() {
-                    OpKind::Memory => self
-                        .stack_address(instruction)
-                        .and_then(|avma| self.read(avma, memory)),
+                    OpKind::Memory => loaded(self),
                     OpKind::Register => second
                         .filter(|by| !self.has_called || self.arch.callee_saved() >> by & 1 != 0)
                         .and_then(|by| self.registers.get(by)),
                     _ => immediate(instruction),
                 };
-                value
-                    .zip(by)
-                    .map(|(value, by)| match instruction.mnemonic() {
-                        Mnemonic::Add => value.wrapping_add(by),
-                        _ => value.wrapping_sub(by),
-                    })
+                let by = match by {
+                    None if first == Some(sp_number) && self.holds_popped(memory) => Some(0),
+                    by => by,
+                };
+                let adds = instruction.mnemonic() == Mnemonic::Add;
+                value.zip(by).map(|(value, by)| match adds {
+                    true => value.wrapping_add(by),
+                    false => value.wrapping_sub(by),
+                })
             }
             (Mnemonic::Xchg | Mnemonic::Xadd, _) => {
                 if let Some(second) = second {
@@ -504,6 +504,15 @@ impl PathState {
             }
         }
         instruction.stack_pointer_increment() == 0 || first == Some(sp_number)
+    }
+
+    /// Returns true if a register has the word popped last: the return address of V8's interpreter, while
+    /// it removes its arguments, whose number is in memory.
+    fn holds_popped(&self, memory: &dyn Memory) -> bool {
+        let sp = self.registers.sp();
+        let popped = self.read(sp.wrapping_sub(self.arch.word_size()), memory);
+        let mut others = (0..16).filter(|register| *register != self.arch.fp());
+        sp > self.start_sp && popped.is_some() && others.any(|r| self.registers.get(r) == popped)
     }
 
     fn assign(&mut self, register: u8, value: Option<u64>) {

@@ -1,7 +1,9 @@
 //! Sampled JIT code, at each instruction of a prologue.
 
 use crate::image::{eh_frame, image};
-use rprof_unwind::{Arch, Module, Modules, Registers, StackDump, UnwindTable, Unwinder};
+use rprof_unwind::{
+    Arch, FoundBy, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
+};
 
 const CODE: u64 = 0x9_0000;
 const STACK: u64 = 0x7000;
@@ -43,6 +45,11 @@ impl Jit {
 
     /// The same with other registers, by DWARF number.
     fn caller_with(&self, ip: u64, fp: usize, words: &[u64], others: &[(u8, u64)]) -> Option<u64> {
+        let frame = self.frame_with(ip, fp, words, others);
+        frame.map(|frame| frame.address)
+    }
+
+    fn frame_with(&self, ip: u64, fp: usize, words: &[u64], others: &[(u8, u64)]) -> Option<Frame> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut registers = Registers::new(Arch::X86_64, ip, STACK);
         registers.set(6, STACK + 8 * fp as u64);
@@ -52,7 +59,7 @@ impl Jit {
         let mut frames = Vec::new();
         let dump = StackDump::new(STACK, &bytes);
         Unwinder::new(Arch::X86_64).unwind(&registers, &dump, self, 2, &mut frames);
-        frames.get(1).map(|frame| frame.address)
+        frames.get(1).copied()
     }
 
     /// Returns the callers at each instruction: before and after saving the frame pointer, with the
@@ -133,6 +140,20 @@ fn no_caller_is_skipped_while_arguments_are_removed() {
         let found = jit.caller_with(ip, fp, &frame[from..], &[(rbx, 16), (rcx, popped)]);
         assert_eq!(found, Some(CALLER), "{ip:#x}");
     }
+    // The number comes from memory: mov ebx, [rbx + 43].
+    let loaded: &[u8] = &[
+        0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x8b, 0x5b, 0x2b, 0xc9, 0x59, 0x48, 0x01, 0xdc, 0x51,
+        0xc3, 0x90,
+    ];
+    let found = Jit(loaded).frame_with(ENTRY, 1, &frame, &[(rbx, 16)]);
+    let found = found.map(|frame| (frame.address, frame.found_by));
+    assert_eq!(found, Some((CALLER, FoundBy::Code)));
+    // Nothing holds the return address: mov ebx, [rbx + 43]; leave; add rsp, rbx; ret.
+    let lost: &[u8] = &[
+        0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x8b, 0x5b, 0x2b, 0xc9, 0x48, 0x01, 0xdc, 0xc3, 0x90,
+    ];
+    let found = Jit(lost).frame_with(ENTRY, 1, &frame, &[(rbx, 16)]);
+    assert!(!found.is_some_and(|frame| frame.found_by == FoundBy::Code));
     // After a call the register has another value.
     let text: &[u8] = &[0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x48, 0x01, 0xc4, 0xc3];
     let words = [1, 2, OUTER, 3];
