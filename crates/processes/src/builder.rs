@@ -2,15 +2,15 @@
 
 use rprof_records::{BuildId, Mapped, MmapIdentity, ProcessEvent};
 
-use crate::huge_pages;
-use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
-use crate::image::{Image, ImageIdentity, ImageTable, Side, image_name};
+use crate::huge_pages::Before;
+use crate::ids::{CommId, ImageId, Pid, SpaceId, Tid, Time};
+use crate::image::{Image, ImageIdentity, ImageKind, ImageTable, Side, image_name};
 use crate::mapping::Mapping;
 use crate::names::NameTable;
 use crate::process::ProcessTable;
 use crate::space::Space;
 use crate::timeline::Timeline;
-use crate::tree::Arena;
+use crate::tree::{Arena, Root};
 
 /// A mapping of an MMAP or MMAP2 record, or a line of `/proc/PID/maps`.
 #[derive(Clone, Copy, Debug)]
@@ -400,14 +400,27 @@ impl ProcessMapBuilder {
         let space = &mut self.spaces[space.0 as usize];
         let arena = &mut self.arena;
         if side == Side::User && !self.keep_huge_pages && time >= space.clock() {
-            let root = space.latest_root();
-            if huge_pages::is_moved_text(arena, root, &self.images, &mapping) {
+            let before = Latest(arena, space.latest_root(), &self.images);
+            if before.is_moved_text(&mapping) {
                 return;
             }
-            if let Some(text) = huge_pages::moved_text_before(arena, root, &self.images, &mapping) {
+            if let Some(text) = before.moved_text_before(&mapping) {
                 space.map(arena, &text);
             }
         }
         space.map(arena, &mapping);
+    }
+}
+
+/// The latest mappings of a process.
+struct Latest<'a>(&'a Arena, Root, &'a ImageTable);
+
+impl Before for Latest<'_> {
+    fn find(&self, address: u64) -> Option<Mapping> {
+        self.0.find(self.1, address)
+    }
+
+    fn kind(&self, image: ImageId) -> ImageKind {
+        self.2.kind(image)
     }
 }

@@ -13,63 +13,66 @@
 //! alignment, inside an unloaded library. Huge pages at the start or end of a text have unknown
 //! file offsets, so they are not detected.
 
-use crate::image::{ImageKind, ImageTable};
+use crate::ids::ImageId;
+use crate::image::ImageKind;
 use crate::mapping::Mapping;
-use crate::tree::{Arena, Root};
 
 const HUGE_PAGE: u64 = 2 << 20;
 
-fn is_huge_text(images: &ImageTable, mapping: &Mapping) -> bool {
-    mapping.executable
-        && mapping.start.is_multiple_of(HUGE_PAGE)
-        && mapping.end.is_multiple_of(HUGE_PAGE)
-        && matches!(
-            images.kind(mapping.image),
-            ImageKind::Anonymous | ImageKind::Heap | ImageKind::Memfd
-        )
-}
+/// The mappings before a new one.
+pub(crate) trait Before {
+    /// Returns the mapping that covers an address.
+    fn find(&self, address: u64) -> Option<Mapping>;
 
-fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
-    mapping.executable
-        && matches!(
-            images.kind(mapping.image),
-            ImageKind::File | ImageKind::Deleted
-        )
-}
+    /// Returns the kind of an image.
+    fn kind(&self, image: ImageId) -> ImageKind;
 
-/// Returns true if `new` is text moved *on top* of its file.
-pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
-    is_huge_text(images, new)
-        && arena
-            .find(root, new.start)
-            .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
-}
-
-/// Returns the file mapping for huge pages *between* `new` and an earlier mapping.
-pub(crate) fn moved_text_before(
-    arena: &Arena,
-    root: Root,
-    images: &ImageTable,
-    new: &Mapping,
-) -> Option<Mapping> {
-    if !is_file_text(images, new) {
-        return None;
+    /// Returns true if `new` is text moved *on top* of its file.
+    fn is_moved_text(&self, new: &Mapping) -> bool {
+        self.is_huge_text(new)
+            && self
+                .find(new.start)
+                .is_some_and(|old| old.end >= new.end && self.is_file_text(&old))
     }
-    let huge = arena.find(root, new.start.checked_sub(1)?)?;
-    if huge.end != new.start || !is_huge_text(images, &huge) {
-        return None;
+
+    /// Returns the file mapping for huge pages *between* `new` and an earlier mapping.
+    fn moved_text_before(&self, new: &Mapping) -> Option<Mapping> {
+        if !self.is_file_text(new) {
+            return None;
+        }
+        let huge = self.find(new.start.checked_sub(1)?)?;
+        if huge.end != new.start || !self.is_huge_text(&huge) {
+            return None;
+        }
+        let before = self.find(huge.start.checked_sub(1)?)?;
+        let continues = before.end == huge.start
+            && before.image == new.image
+            && before.executable
+            && before.offset_of(new.start) == new.file_offset;
+        continues.then(|| Mapping {
+            start: huge.start,
+            end: huge.end,
+            file_offset: before.offset_of(huge.start),
+            ..*new
+        })
     }
-    let before = arena.find(root, huge.start.checked_sub(1)?)?;
-    let continues = before.end == huge.start
-        && before.image == new.image
-        && before.executable
-        && before.offset_of(new.start) == new.file_offset;
-    continues.then(|| Mapping {
-        start: huge.start,
-        end: huge.end,
-        file_offset: before.offset_of(huge.start),
-        ..*new
-    })
+
+    /// Returns true for executable memory without file on huge pages.
+    fn is_huge_text(&self, mapping: &Mapping) -> bool {
+        mapping.executable
+            && mapping.start.is_multiple_of(HUGE_PAGE)
+            && mapping.end.is_multiple_of(HUGE_PAGE)
+            && matches!(
+                self.kind(mapping.image),
+                ImageKind::Anonymous | ImageKind::Heap | ImageKind::Memfd
+            )
+    }
+
+    /// Returns true for executable memory of a file.
+    fn is_file_text(&self, mapping: &Mapping) -> bool {
+        let kind = self.kind(mapping.image);
+        mapping.executable && matches!(kind, ImageKind::File | ImageKind::Deleted)
+    }
 }
 
 #[cfg(test)]

@@ -151,6 +151,14 @@ impl Retain for Images {
 
     fn name(&mut self, _: &[u8]) {}
 
+    fn image(&self, backing: &ImageId) -> Option<ImageId> {
+        Some(*backing)
+    }
+
+    fn kind(&self, image: ImageId) -> ImageKind {
+        self.get(image).map_or(ImageKind::Other, |image| image.kind)
+    }
+
     /// Requires as many new images as remained after the last sweep, and a fraction of the mappings
     /// to walk, so that sweeps cost little.
     fn is_sweep_due(&self, mappings: usize) -> bool {

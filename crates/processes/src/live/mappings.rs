@@ -1,6 +1,10 @@
 //! Disjoint mappings, sorted by address.
 
+use super::retain::Retain;
+use crate::huge_pages::Before;
 use crate::ids::ImageId;
+use crate::image::ImageKind;
+use crate::mapping::Mapping;
 
 /// A range of addresses and its backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,4 +46,64 @@ pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapp
     let kept = [left, Some(new), right];
     // Without overlap, `first` may exceed `last`.
     mappings.splice(first..last.max(first), kept.into_iter().flatten());
+}
+
+/// Mappings and their images.
+struct Present<'a, R: Retain>(&'a R, &'a [LiveMapping<R::Backing>]);
+
+impl<R: Retain> Present<'_, R> {
+    fn mapping(&self, of: &LiveMapping<R::Backing>) -> Option<Mapping> {
+        Some(Mapping {
+            start: of.start,
+            end: of.end,
+            file_offset: of.file_offset,
+            image: self.0.image(&of.backing)?,
+            executable: of.executable,
+            since: 0,
+        })
+    }
+}
+
+impl<R: Retain> Before for Present<'_, R> {
+    fn find(&self, address: u64) -> Option<Mapping> {
+        self.mapping(find(self.1, address)?)
+    }
+
+    fn kind(&self, image: ImageId) -> ImageKind {
+        self.0.kind(image)
+    }
+}
+
+/// What a new mapping tells about text on huge pages.
+pub(super) enum HugeText<B> {
+    /// The mapping is text of the file that it covers.
+    New,
+    /// An earlier mapping is text of the new one's file.
+    Earlier(LiveMapping<B>),
+    /// Nothing.
+    None,
+}
+
+/// Finds text on huge pages by a new mapping.
+pub(super) fn huge_text<R: Retain>(
+    retained: &R,
+    mappings: &[LiveMapping<R::Backing>],
+    new: &LiveMapping<R::Backing>,
+) -> HugeText<R::Backing> {
+    let present = Present(retained, mappings);
+    let Some(mapping) = present.mapping(new) else {
+        return HugeText::None;
+    };
+    if present.is_moved_text(&mapping) {
+        return HugeText::New;
+    }
+    match present.moved_text_before(&mapping) {
+        Some(text) => HugeText::Earlier(LiveMapping {
+            start: text.start,
+            end: text.end,
+            file_offset: text.file_offset,
+            ..new.clone()
+        }),
+        None => HugeText::None,
+    }
 }

@@ -30,7 +30,7 @@ pub use retain::{MappingRecord, NamedImages, Records, Retain};
 
 use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
-use mappings::insert;
+use mappings::{HugeText, huge_text, insert};
 
 /// Mappings per process. Normal ones have hundreds of code mappings, or some thousands.
 const MAX_MAPPINGS: usize = 1 << 14;
@@ -175,6 +175,12 @@ impl<R: Retain> LiveMap<R> {
             backing: self.retained.backing(mapped),
             executable: mapped.executable,
         };
+        let present = self.mappings(Pid(mapped.pid));
+        let earlier = match huge_text(&self.retained, present, &mapping) {
+            HugeText::New => return,
+            HugeText::Earlier(text) => Some(text),
+            HugeText::None => None,
+        };
         self.generations += 1;
         let generation = self.generations;
         let process = self.process(mapped.pid);
@@ -182,7 +188,9 @@ impl<R: Retain> LiveMap<R> {
         let is_own = Arc::get_mut(&mut process.mappings).is_some();
         let before = if is_own { process.mappings.len() } else { 0 };
         let mappings = Arc::make_mut(&mut process.mappings);
-        insert(mappings, mapping);
+        for mapping in earlier.into_iter().chain([mapping]) {
+            insert(mappings, mapping);
+        }
         let after = mappings.len();
         self.mappings = (self.mappings + after).saturating_sub(before);
     }

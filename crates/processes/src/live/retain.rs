@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rprof_records::{Mapped, Misc, MmapIdentity};
 
 use crate::ids::ImageId;
-use crate::image::{Image, ImageIdentity, ImageTable, Side, image_name};
+use crate::image::{Image, ImageIdentity, ImageKind, ImageTable, Side, image_name};
 
 /// Selects what a [`LiveMap`](super::LiveMap) stores besides addresses and ids.
 pub trait Retain: Debug + Default {
@@ -20,6 +20,16 @@ pub trait Retain: Debug + Default {
 
     /// Converts a name to stored data.
     fn name(&mut self, name: &[u8]) -> Self::Name;
+
+    /// Returns a backing's image. `None` unless images are stored.
+    fn image(&self, _: &Self::Backing) -> Option<ImageId> {
+        None
+    }
+
+    /// Returns the kind of an image.
+    fn kind(&self, _: ImageId) -> ImageKind {
+        ImageKind::Other
+    }
 
     /// Returns true if a sweep of unmapped backings pays, given the number of mappings.
     fn is_sweep_due(&self, _mappings: usize) -> bool {
@@ -75,6 +85,14 @@ impl Retain for NamedImages {
 
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {
         name.into()
+    }
+
+    fn image(&self, backing: &ImageId) -> Option<ImageId> {
+        Some(*backing)
+    }
+
+    fn kind(&self, image: ImageId) -> ImageKind {
+        self.table.kind(image)
     }
 }
 

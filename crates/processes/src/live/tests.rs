@@ -234,6 +234,38 @@ fn records_say_what_was_recorded() {
 }
 
 #[test]
+fn text_on_huge_pages_is_its_files() {
+    const M2: u64 = 2 << 20;
+    let from = |mut event, offset| {
+        if let ProcessEvent::Mapped(mapped) = &mut event {
+            mapped.file_offset = offset;
+        }
+        event
+    };
+    let on_top = [
+        mapped(1, M2, 3 * M2, "/app"),
+        mapped(1, 2 * M2, M2, "//anon"),
+    ];
+    let between = [
+        from(mapped(1, M2, M2, "/app"), 0x1000),
+        mapped(1, 2 * M2, M2, "//anon"),
+        from(mapped(1, 3 * M2, M2, "/app"), 0x1000 + 2 * M2),
+    ];
+    let expected = Some(("/app".into(), 0x1006 + M2));
+    for events in [&on_top[..], &between] {
+        assert_eq!(at(&after(events), 1, 2 * M2 + 6), expected);
+        let named = after::<NamedImages>(events);
+        let image = named.find(Pid(1), 2 * M2 + 6).unwrap().backing;
+        assert_eq!(*named.images()[image.0 as usize].path, *b"/app");
+        // As it was recorded, for readers with rules of their own.
+        let paths = recorded(&after(events), 1);
+        assert!(paths.iter().any(|(path, ..)| path == "//anon"));
+    }
+    let jit = after(&between[..2]);
+    assert_eq!(at(&jit, 1, 2 * M2), Some(("//anon".into(), 0x1000)));
+}
+
+#[test]
 fn named_images_are_bounded() {
     let mut live = LiveMap::<NamedImages>::new();
     live.handle(&mapped(1, 0x1000, 0x1000, "/first"));
