@@ -108,6 +108,28 @@ impl Language {
         format!("[{} runtime]", self.name())
     }
 
+    /// Returns the language of the interpreter in an image, by the image's file name.
+    pub(crate) fn of_image(base: &str) -> Option<Language> {
+        let is_version = |rest: &str| {
+            let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'd' | 'm' | 't' | 'u');
+            rest.chars().all(is_part)
+        };
+        let library = base
+            .strip_prefix("libpython")
+            .and_then(|rest| rest.split_once(".so"));
+        let is_python = base.strip_prefix("python").is_some_and(is_version)
+            || library.is_some_and(|(version, rest)| is_version(version) && is_version(rest));
+        match Runtime::of_file(base) {
+            _ if is_python => Some(Language::Python),
+            Some(Runtime::Node) => Some(Language::JavaScript),
+            Some(Runtime::Java) => Some(Language::Java),
+            // The event loop of Node.js, and the launcher of Java.
+            _ if base.starts_with("libuv.so") => Some(Language::JavaScript),
+            _ if base == "libjli.so" => Some(Language::Java),
+            _ => None,
+        }
+    }
+
     /// Returns the language of the code that a runtime generates.
     pub(crate) fn of_runtime(runtime: Runtime) -> Option<Language> {
         Some(match runtime {
@@ -144,6 +166,23 @@ impl FromStr for Language {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_of_runtimes_are_recognised() {
+        for (base, language) in [
+            ("python3.11", Some(Language::Python)),
+            ("python3", Some(Language::Python)),
+            ("python", Some(Language::Python)),
+            ("libpython3.13t.so.1.0", Some(Language::Python)),
+            ("python3-config", None),
+            ("libpython_helper.so", None),
+            ("node", Some(Language::JavaScript)),
+            ("libjvm.so", Some(Language::Java)),
+            ("libc.so.6", None),
+        ] {
+            assert_eq!(Language::of_image(base), language, "{base}");
+        }
+    }
 
     #[test]
     fn keys_are_parsed_and_others_listed_in_the_error() {

@@ -24,6 +24,54 @@ const OF_CPP: [&str; 6] = [
     "operator()",
 ];
 
+/// Prefixes of C functions that are Node.js's own, or that lead from its event loop to JavaScript.
+const OF_NODE: [&str; 14] = [
+    "Builtins_",
+    "_GLOBAL_",
+    "_fini",
+    "_init",
+    "_start",
+    "ares_",
+    "llhttp_",
+    "main",
+    "napi_",
+    "nghttp2_",
+    "nghttp3_",
+    "ngtcp2_",
+    "node_",
+    "uv_",
+];
+
+/// Namespaces of C++ libraries in the image of Node.js.
+const IN_NODE: [&str; 6] = [
+    "ada::",
+    "brotli::",
+    "icu_",
+    "simdjson::",
+    "simdutf::",
+    "zlib_internal::",
+];
+
+/// Prefixes of the libraries that builds of Python may contain: OpenSSL, zlib, bzip2, LZMA, Zstandard, SQLite, libffi.
+const IN_PYTHON: [&str; 24] = [
+    "AES_", "BN_", "BZ2_", "CRYPTO_", "EVP_", "MD5_", "OPENSSL_", "SHA1_", "SHA256_", "SHA512_",
+    "SSL_", "X509_", "ZSTD_", "_tr_", "adler32", "aesni_", "bn_", "crc32_", "deflate", "ffi_",
+    "inflate", "lzma_", "ossl_", "sqlite3",
+];
+
+/// Returns true for a function of a library that the runtime's image contains, as by static linking. It is
+/// native code as in a shared library.
+pub(super) fn is_of_library(name: &str, runtime: Language) -> bool {
+    let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    let is_c = !name.contains([':', '(', '<', ' ']);
+    match runtime {
+        Language::JavaScript if is_c => !begins(&OF_NODE),
+        Language::JavaScript => begins(&IN_NODE),
+        Language::Python => is_c && begins(&IN_PYTHON),
+        _ => false,
+    }
+}
+
 /// Returns the language that a demangled name proves, or else [`Language::Native`].
 ///
 /// ```
@@ -77,6 +125,35 @@ fn is_go(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_in_the_image_of_a_runtime_are_told_apart_by_name() {
+        for (name, runtime, expected) in [
+            ("deflate_slow.part.0", Language::JavaScript, true),
+            ("sha512_block_data_order_avx2", Language::JavaScript, true),
+            ("_vpaes_encrypt_core", Language::JavaScript, true),
+            (
+                "icu_78::Normalizer2Impl::decompose",
+                Language::JavaScript,
+                true,
+            ),
+            (
+                "v8::internal::JSFunction::Name",
+                Language::JavaScript,
+                false,
+            ),
+            ("Builtins_ArrayMap", Language::JavaScript, false),
+            ("uv__io_poll", Language::JavaScript, false),
+            ("llhttp__internal__run", Language::JavaScript, false),
+            ("std::vector<int>::push_back", Language::JavaScript, false),
+            ("sqlite3VdbeExec", Language::Python, true),
+            ("deflate_slow", Language::Python, true),
+            ("unicode_concatenate", Language::Python, false),
+            ("deflate_slow", Language::Java, false),
+        ] {
+            assert_eq!(is_of_library(name, runtime), expected, "{name}");
+        }
+    }
 
     #[test]
     fn only_names_that_prove_a_language_have_one() {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::native::is_of_library;
 use super::source_name::{
     SourceName, gap, is_generated_plumbing, is_java_interpreter, is_java_stub,
 };
@@ -317,8 +318,10 @@ fn role_of(function: &Function, object: &Object) -> Role {
     if name == Ok("Builtins_InterpreterEntryTrampoline") {
         return Role::Unnamed(Language::JavaScript);
     }
-    if let Some(language) = runtime_of_image(object.base_name()) {
-        return Role::Plumbing(language);
+    if let Some(runtime) = Language::of_image(object.base_name())
+        && !name.is_ok_and(|name| is_of_library(name, runtime))
+    {
+        return Role::Plumbing(runtime);
     }
     // V8 in other programs than Node.js.
     if name.is_ok_and(|name| name.starts_with("Builtins_") || name.starts_with("v8::")) {
@@ -346,27 +349,6 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
         (None, Some(language @ (Language::JavaScript | Language::Java))) => Role::Unnamed(language),
         (None, None) => Role::Generated,
         _ => Role::Native,
-    }
-}
-
-fn runtime_of_image(base: &str) -> Option<Language> {
-    let is_version = |rest: &str| {
-        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'd' | 'm' | 't' | 'u');
-        rest.chars().all(is_part)
-    };
-    let library = base
-        .strip_prefix("libpython")
-        .and_then(|rest| rest.split_once(".so"));
-    let is_python = base.strip_prefix("python").is_some_and(is_version)
-        || library.is_some_and(|(version, rest)| is_version(version) && is_version(rest));
-    match Runtime::of_file(base) {
-        _ if is_python => Some(Language::Python),
-        Some(Runtime::Node) => Some(Language::JavaScript),
-        Some(Runtime::Java) => Some(Language::Java),
-        // The event loop of Node.js, and the launcher of Java.
-        _ if base.starts_with("libuv.so") => Some(Language::JavaScript),
-        _ if base == "libjli.so" => Some(Language::Java),
-        _ => None,
     }
 }
 
@@ -481,6 +463,23 @@ mod tests {
     }
 
     #[test]
+    fn libraries_in_a_runtimes_image_stay_below_their_callers() {
+        let f = "JS:*f /x/a.js:1:2@v8";
+        let all = [
+            "uv_run@node",
+            "llhttp_execute@node",
+            f,
+            "Builtins_CEntry@node",
+            "node::Zip@node",
+        ];
+        let all = [&all[..], &["deflate@node", "deflate_slow@node"]].concat();
+        assert_eq!(
+            folded(&all),
+            ["JS:*f /x/a.js:1:2", "deflate", "deflate_slow"]
+        );
+    }
+
+    #[test]
     fn runtime_code_without_a_caller_in_the_language_stays() {
         let collector = [
             "start_thread@libc.so.6",
@@ -578,22 +577,5 @@ mod tests {
         let names = ["Java:A.f A.java:9", "Java:A.g A.java:12"];
         assert_eq!(folded(&[code, added, inlined]), names);
         assert_eq!(folded(&["Interpreter@jvm", added]), ["Java:A.f A.java:9"]);
-    }
-
-    #[test]
-    fn images_of_runtimes_are_recognised() {
-        for (base, language) in [
-            ("python3.11", Some(Language::Python)),
-            ("python3", Some(Language::Python)),
-            ("python", Some(Language::Python)),
-            ("libpython3.13t.so.1.0", Some(Language::Python)),
-            ("python3-config", None),
-            ("libpython_helper.so", None),
-            ("node", Some(Language::JavaScript)),
-            ("libjvm.so", Some(Language::Java)),
-            ("libc.so.6", None),
-        ] {
-            assert_eq!(runtime_of_image(base), language, "{base}");
-        }
     }
 }
