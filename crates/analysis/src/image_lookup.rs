@@ -38,7 +38,7 @@ pub(crate) struct ImageLookup {
     is_here: bool,
     /// True for a root folder of the user. Its files are trusted to match.
     has_root: bool,
-    /// True if this machine was booted after the recording was made.
+    /// True if this machine has booted since the recording.
     is_from_before_boot: bool,
     /// Time when the recording was last written.
     written: Option<SystemTime>,

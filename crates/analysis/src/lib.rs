@@ -50,7 +50,7 @@
 //! let symbolizer = Symbolizer::builder().build();
 //! let profile = analyse(&data, &symbolizer, &Options::default());
 //! assert_eq!((profile.events[0].samples, profile.events[0].weight), (2, 200));
-//! // No mapping was recorded, so no function is known.
+//! // Without a recorded mapping, no function has a name.
 //! assert_eq!(profile.quality.unnamed[&Reason::Unmapped], 2);
 //!
 //! let samples = Samples::read(&data, &symbolizer, &Filter::default());

@@ -66,9 +66,9 @@ pub enum MemoryOptions {
 /// Time in a recording of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryTime {
-    /// Nanoseconds after the first snapshot, which is taken when the recording starts.
+    /// Nanoseconds after the first snapshot, at the start of the recording.
     AfterStart(u64),
-    /// Nanoseconds before the last snapshot, which is taken at the end.
+    /// Nanoseconds before the last snapshot, at the end of the recording.
     BeforeEnd(u64),
     /// Share of the time between these two, from 0 to 1.
     Share(f64),

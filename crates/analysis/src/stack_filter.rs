@@ -24,8 +24,8 @@ pub(crate) struct StackFilter<'a> {
 }
 
 impl<'a> StackFilter<'a> {
-    /// Compares all functions and objects to a filter. With `by_language`, leaves are those of
-    /// stacks without interpreter code.
+    /// Compares all functions and objects to a filter. `by_language` folds
+    /// interpreter code before it determines leaves.
     pub(crate) fn new(
         filter: &'a Filter,
         symbols: &'a Symbols,

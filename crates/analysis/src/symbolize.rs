@@ -49,7 +49,7 @@ pub(crate) struct Symbols {
     pub(crate) objects: Vec<Object>,
     /// Paths of source files. May contain any character.
     pub(crate) files: Vec<Box<str>>,
-    /// Objects whose inlined calls are missing, although a debug build would show them.
+    /// Objects without inlined calls that a debug build would show.
     pub(crate) hides_inlined: Vec<ObjectId>,
     /// Symbols by location id.
     pub(crate) symbolized: Vec<Symbolized>,

@@ -86,7 +86,7 @@ fn samples_without_address(index: &Index<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a warning for `perf stat record`, whose counts are no samples.
+/// Returns a warning for a file of `perf stat record`: it has counts and no samples.
 fn counts_only(data: &PerfData) -> Option<String> {
     let is_of_stat = data.features().has(Feature::STAT);
     is_of_stat.then(|| {

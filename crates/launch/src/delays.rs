@@ -25,14 +25,14 @@ const MIN_PAUSE: (u32, Duration) = (100, Duration::from_secs(2));
 /// Threads read, at about 10 us each.
 const LIMIT: usize = 512;
 
-/// Minimum share of the CPU time at which the read threads represent all.
+/// Minimum share of the CPU time in the read threads to extrapolate from them to all threads.
 const ENOUGH_SEEN: f64 = 0.1;
 
 /// Depth of nested control groups, and number of distinct `cgroup` files read.
 const MAX_LEVELS: usize = 16;
 const MAX_GROUPS: usize = 64;
 
-/// Processes whose control groups are read at a time.
+/// Maximum number of processes to read control groups for at a time.
 const MAX_IN_GROUPS: usize = 16;
 
 /// Time that targets waited for a CPU.
@@ -40,7 +40,7 @@ const MAX_IN_GROUPS: usize = 16;
 pub struct Delay {
     /// Time that threads were runnable without a CPU, summed over threads.
     pub waiting: Duration,
-    /// Part of it in which a control group had exhausted its CPU quota: the maximum over groups.
+    /// Part of it while a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
     /// Wall time that a signal or a debugger had stopped a process.
     pub stopped: Duration,

@@ -190,7 +190,7 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// Returns the file offsets at which the result may change without debug information.
+    /// Returns the file offsets where the result may change without debug information.
     pub(crate) fn bounds(
         &self,
         places: &DebugFiles,

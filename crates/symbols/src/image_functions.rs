@@ -33,7 +33,7 @@ impl ImageFunctions {
         found.or_else(|| self.called(bytes).at(svma))
     }
 
-    /// Returns the SVMAs at which functions start and end, unsorted.
+    /// Returns the SVMAs of function starts and ends, unsorted.
     pub(crate) fn bounds(&self, bytes: &[u8]) -> Vec<u64> {
         let described = self.described.as_ref();
         let mut bounds = described.map_or_else(Vec::new, |ranges| ranges.bounds(bytes));

@@ -25,8 +25,8 @@
 //! | [`frames`] | the result: [`Frames`] around a [`Symbol`] |
 //!
 //! Among several symbols at an address, the crate chooses as `perf` does, so that stacks from both
-//! are comparable. [`elf`] lists the rules, and the few cases in which `perf` is wrong and this
-//! crate is right.
+//! are comparable. [`elf`] lists the rules, and the few cases where `perf` is wrong and this crate
+//! is right.
 //!
 //! Names may contain any character except NUL. Escape them before printing to a terminal or into
 //! markup.

@@ -1,4 +1,4 @@
-//! Distinguishes functions whose linkage names differ although their display names are equal.
+//! Distinguishes functions with equal display names but different linkage names.
 //!
 //! Without parameters, the overloads of a function have one display name, and demanglers lose text:
 //! hashes of Rust's legacy names, constraints of C++. Such names get a suffix, which
@@ -9,8 +9,8 @@
 //! - ` [_Z1fIiEvT_Q5SmallIS0_E]`, ` [app__put__2]`: the linkage name, if demangling loses the
 //!   difference, or if the language has no name for it (overloads of Ada).
 //!
-//! One function may have several linkage names: those of its parts and clones (`.cold`,
-//! `.constprop.0`), of constructors of bases and of whole objects, and of thunks. They stay one
+//! One function may have several linkage names: for its parts and clones (`.cold`,
+//! `.constprop.0`), for constructors of bases and of whole objects, and for thunks. They stay one
 //! function.
 
 use crate::demangle::{Style, demangle};

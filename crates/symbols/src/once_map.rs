@@ -54,7 +54,7 @@ impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
             .remove(key);
     }
 
-    /// Removes the values for which `keep` returns false. Keeps values that are being computed.
+    /// Removes the values that `keep` rejects, except values that a thread still computes.
     pub(crate) fn retain(&self, keep: impl Fn(&Result<V, Reason>) -> bool) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| entry.slot.get().is_none_or(|value| keep(value)));

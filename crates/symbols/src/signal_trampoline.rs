@@ -27,7 +27,7 @@ const TRAMPOLINES: [(&str, &[u8]); 5] = [
 
 pub(crate) const LONGEST: u64 = 9;
 
-/// Returns the trampoline at the start of `code`, whose first byte is at `svma`.
+/// Returns the trampoline at the start of `code`, which starts at `svma`.
 pub(crate) fn find(code: &[u8], svma: u64) -> Option<Frames> {
     let (name, code) = (TRAMPOLINES.iter()).find(|(_, bytes)| code.starts_with(bytes))?;
     let symbol = Symbol {

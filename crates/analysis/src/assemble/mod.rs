@@ -179,7 +179,7 @@ fn quality(
     quality
 }
 
-/// Returns the number of samples of all events, except those that only name requests.
+/// Returns the number of samples of all events but the one that names requests.
 fn recorded(index: &Index<'_>) -> u64 {
     (index.data.events().list().iter().zip(&index.events))
         .filter(|(event, _)| event.name != request_context::EVENT)

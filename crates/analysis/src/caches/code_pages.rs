@@ -31,7 +31,7 @@ const VACANT: u64 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodePageCacheStats {
     pub(crate) hits: u64,
-    /// Lookups outside user mode, whose pages are never stored.
+    /// Lookups outside user mode. Their pages are never stored.
     pub(crate) not_user: u64,
     /// Misses in an empty slot.
     pub(crate) vacant: u64,

@@ -45,7 +45,7 @@ pub(crate) struct ThreadStateCacheStats {
     /// Misses in an empty slot.
     pub(crate) vacant: u64,
     pub(crate) other_thread: u64,
-    /// Misses outside the span in which mappings and name stay constant.
+    /// Misses outside the span of constant mappings and thread name.
     pub(crate) other_span: u64,
     pub(crate) other_jit_epoch: u64,
 }
@@ -134,7 +134,7 @@ impl ThreadStateCache {
                 () => self.stats.other_jit_epoch += 1,
             }
             let mut moment = moment();
-            // Thread 0 is the idle task, whatever its process.
+            // Thread 0 is the idle task of its CPU, in any process.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
             let key = StateKey {
                 user: moment.user,
@@ -142,7 +142,7 @@ impl ThreadStateCache {
                 comm: moment.comm.map(|c| c.0),
                 jit_epoch,
                 pid,
-                // A thread without a name is shown by its id.
+                // The id represents a thread without a name.
                 tid: match self.by_thread || moment.comm.is_none() {
                     true => tid,
                     false => Tid(0),

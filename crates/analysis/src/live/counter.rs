@@ -85,7 +85,7 @@ impl Counter {
 
     fn follow(&mut self, event: &ProcessEvent<'_>) {
         let has_ended = self.map.handle(event);
-        // Live processes are asked for their start.
+        // 0: the start time of a live process comes from procfs.
         crate::jit::follow(&mut self.jit, 0, event);
         if let ProcessEvent::Ended { pid, .. } = event
             && has_ended

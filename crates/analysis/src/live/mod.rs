@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   records --> LiveWriter --> Counter: sideband, locations; Counts: stacks, since the start and by interval
-//!                                 |  what is new since the last profile
+//!                                 |  locations new since the last profile
 //!                                 v
 //!       look_up (any thread) <--> Namer: names of locations, each looked up once --> Profile, LiveView
 //! ```
@@ -105,7 +105,7 @@ pub struct LiveMoment(Progress);
 pub struct LiveView {
     /// Profile of the span.
     pub profile: Profile,
-    /// Totals by function since the start, one for each event, unsorted. Ids are those of
+    /// Totals by function since the start, one for each event, unsorted. Ids refer to
     /// `profile`.
     pub since_start: Vec<TopFunctions>,
     /// Samples of stacks dropped for lack of memory. No count includes them.

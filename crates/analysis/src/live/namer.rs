@@ -24,7 +24,7 @@ use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
 use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 
-/// Lookups after which JIT code stays unnamed.
+/// Maximum number of lookups of JIT code before it stays unnamed.
 const TRIES: u8 = 2;
 
 /// Name of functions before their lookup.

@@ -24,7 +24,7 @@ pub(crate) const TOGETHER: usize = 64;
 
 pub(crate) struct SampleAggregator<'a> {
     index: &'a Index<'a>,
-    /// `None` if addresses are kept.
+    /// `None` if samples keep their addresses.
     canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pages: CodePageCache,
     lists: CallerListIds,

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use rprof_profile::{SampleStream, StreamIter, StreamedSample};
 
-/// Row of one sample, before its key is known.
+/// Row of one sample, without its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactRow {
     time: u64,

@@ -36,7 +36,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) wanted: &'a [bool],
     pub(crate) latency: LatencyOptions<'a>,
     pub(crate) requests: Option<&'a RequestTimes>,
-    /// Events whose weights are nanoseconds.
+    /// Events with weights in nanoseconds.
     pub(crate) is_time: &'a [bool],
     /// Fast parser by event, if the layout is fixed and only stacks are needed.
     pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
@@ -46,7 +46,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// True if the recorder marks truncated stacks, as rprof does.
     pub(crate) marks_truncation: bool,
-    /// `None` if addresses are kept.
+    /// `None` if samples keep their addresses.
     pub(crate) canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pub(crate) fingerprint_keys: FingerprintKeys,
 }

@@ -8,7 +8,7 @@ use crate::groups::{RecordPosition, SampleRow};
 use crate::location::{Context, Location};
 use crate::sideband_pass::Index;
 
-/// Returns the record at a position, if blocks are kept.
+/// Returns the record at a position, if the index keeps blocks.
 pub(super) fn record_at<'s>(
     index: &'s Index<'_>,
     position: RecordPosition,
@@ -18,7 +18,7 @@ pub(super) fn record_at<'s>(
     RawRecord::parse(RawBytes::from(bytes), index.data.endian())
 }
 
-/// Returns the record and sample of a row, if blocks are kept.
+/// Returns the record and sample of a row, if the index keeps blocks.
 pub(super) fn sample_of<'s>(
     index: &'s Index<'_>,
     row: &SampleRow,

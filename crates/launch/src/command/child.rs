@@ -17,7 +17,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Process created by [`Launcher::spawn`](super::Launcher::spawn).
 ///
-/// It is held until [`release`](Self::release). Dropping it before that kills and reaps the child.
+/// It waits before its exec until [`release`](Self::release). Dropping it before that kills and
+/// reaps the child.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,

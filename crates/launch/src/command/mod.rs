@@ -1,4 +1,4 @@
-//! Starts a command so that events miss nothing: it is held before its exec until it is released.
+//! Starts a command so that events miss nothing: the child waits before its exec until released.
 //!
 //! ```text
 //!   spawn()              release()

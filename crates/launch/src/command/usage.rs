@@ -44,7 +44,7 @@ pub(super) fn wait4(
     options: WaitOptions,
 ) -> Result<Option<(ExitStatus, ResourceUsage)>, Errno> {
     let mut status = 0;
-    // SAFETY: rusage is plain data, for which zero is a value.
+    // SAFETY: rusage is plain data, and all zeros are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both are writable for the call.
     match unsafe { libc::wait4(pid, &mut status, options.bits() as i32, &mut usage) } {

@@ -1,4 +1,4 @@
-//! [`KernelPlace`]: the kernel function in which a thread is blocked.
+//! [`KernelPlace`]: the kernel function that blocks a thread.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub struct KernelPlace {
 }
 
 impl Procfs {
-    /// Returns the kernel functions in which a thread is blocked, innermost first, without the
+    /// Returns the kernel functions on the stack of a blocked thread, innermost first, without the
     /// scheduler's. Reads `/proc/TID/stack` (CAP_SYS_ADMIN), or else the innermost one from
     /// `/proc/TID/wchan` (PTRACE_MODE_READ). Empty for a runnable thread, or without permission.
     pub fn kernel_stack(&self, tid: u32) -> Vec<KernelPlace> {

@@ -62,7 +62,7 @@ impl Cgroup {
     /// Lists control groups with their ids, parents first: `/` for the root of the hierarchy, else
     /// `/a/b`. Returns at most `most`; none if no hierarchy is mounted.
     ///
-    /// The id is that of samples (`PERF_SAMPLE_CGROUP`). It equals the inode number of the group if
+    /// The id equals the one in samples (`PERF_SAMPLE_CGROUP`), and the inode number of the group if
     /// inodes have 64 bits (`cgroup_id` in the kernel).
     pub fn list(most: usize) -> Vec<(PathBuf, u64)> {
         mount_point(Mount::all()).map_or_else(Vec::new, |mount| list_below(&mount, most))

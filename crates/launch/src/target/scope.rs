@@ -2,13 +2,13 @@
 
 /// Set of processes or CPUs to profile.
 ///
-/// Process and thread ids are those of this process's own PID namespace.
+/// Process and thread ids belong to this process's own PID namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Target {
     /// Launched command and, with inherited events, its descendants.
     #[default]
     Command,
-    /// All threads of these processes and, with inherited events, those that they start later.
+    /// All threads of these processes and, with inherited events, threads that they start later.
     Processes(Vec<u32>),
     /// Single threads, without children.
     Threads(Vec<u32>),

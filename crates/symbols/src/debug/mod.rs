@@ -177,7 +177,7 @@ impl DebugFiles {
             })
     }
 
-    /// Fetches a missing file, to be kept only if `open` accepts it.
+    /// Fetches a missing file. Stores it only if `open` accepts it.
     fn fetch<T>(
         &self,
         kind: RemoteKind,

@@ -1,9 +1,9 @@
 //! Lambdas and unnamed types in default arguments of C++ functions.
 //!
 //! Their names have the number of the parameter: `Z <function> E d [<number>] _ <name>` (Itanium C++
-//! ABI, "Scope Encoding"). `cpp_demangle` drops everything after the function, so that different
-//! lambdas would have one name, that of the function. Here the number of the parameter moves into the
-//! number of the lambda before demangling, and out of it afterwards.
+//! ABI, "Scope Encoding"). `cpp_demangle` drops everything after the function, so all its lambdas
+//! would have the name of the function. Here the number of the parameter moves into the number of the
+//! lambda before demangling, and out of it afterwards.
 
 /// Distance between the numbers of lambdas of two parameters: more than any function has lambdas.
 const STEP: u64 = 1 << 24;
@@ -25,8 +25,8 @@ pub(super) fn has_any(mangled: &str) -> bool {
     scopes(mangled).next().is_some()
 }
 
-/// Turns each scope of a default argument into that of the function, with a number from which
-/// [`show`] finds the parameter.
+/// Replaces each scope of a default argument by the function's scope, with the parameter encoded in
+/// the lambda's number. [`show`] decodes it.
 pub(super) fn hide(mangled: &str) -> String {
     let mut plain = String::with_capacity(mangled.len() + 16);
     let mut done = 0;

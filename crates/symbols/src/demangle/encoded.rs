@@ -1,4 +1,4 @@
-//! Names of Ada, Fortran, Haskell, Nim and OCaml, whose linkage names look like names of C.
+//! Demangles Ada, Fortran, Haskell, Nim and OCaml. Their linkage names look like names of C.
 //!
 //! A name is decoded only if its file belongs to such a program ([`Language`]), and if all of it
 //! follows the rules. Different linkage names may get one display name:
@@ -7,7 +7,7 @@
 use super::Style;
 use super::bounded::MAX_OUTPUT;
 
-/// Language whose encoding C names may follow by chance.
+/// Language with an encoding that names of C may match by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Ada,

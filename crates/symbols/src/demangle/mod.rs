@@ -50,7 +50,7 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
     demangle_in(raw, style, &|_| false)
 }
 
-/// Demangles like [`demangle`], also the names of languages for which the file has evidence.
+/// Demangles like [`demangle`], and also names of the languages with `has_evidence`.
 pub(crate) fn demangle_in<'raw>(
     raw: &'raw str,
     style: Style,

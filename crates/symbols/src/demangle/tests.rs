@@ -501,7 +501,7 @@ fn blocks_are_named_after_their_function() {
 }
 
 /// Names that Clang 18 gives to functions with C++20 constraints. c++filt of binutils 2.40 and
-/// LLVM 14 leave them mangled; the templates and arguments are those of the source.
+/// LLVM 14 leave them mangled; the templates and arguments come from the source.
 #[test]
 fn constrained_functions() {
     for (raw, expected) in [

@@ -34,7 +34,7 @@ const FURTHER: [SectionId; 5] = [
     SectionId::DebugTuIndex,
 ];
 
-/// Further sections from which gimli extracts the part of a unit in a package.
+/// Further sections of a package: gimli extracts a unit's part from each.
 const FURTHER_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugLoc,
     SectionId::DebugLocLists,

@@ -32,7 +32,7 @@ const LEASE: usize = 1 << 12;
 const SPAN_BYTES: usize = 4 * size_of::<Span>();
 const HEADER_BYTES: usize = 48;
 
-/// Maximum number of abbreviation bytes to skip before those of root entries.
+/// Maximum number of abbreviation bytes to skip before the root entries' abbreviations.
 const MAX_SKIPPED: usize = 1 << 28;
 
 /// Maximum number of spans to compare with an address. Few overlap in real files.

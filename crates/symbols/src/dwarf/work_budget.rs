@@ -48,7 +48,7 @@ impl WorkBudget {
         }
     }
 
-    /// Charges work. `None` if too little is left: do not do the work, or discard its result.
+    /// Charges work. Returns `None` if it exceeds the budget: skip the work, or discard its result.
     pub(super) fn spend(&self, work: u64) -> Option<()> {
         self.take(&self.left, work)
     }

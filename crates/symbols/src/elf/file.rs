@@ -83,8 +83,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         })
     }
 
-    /// Reads the symbols for the dynamic linker (System V ABI, "Dynamic Section"). Their number is
-    /// known from the hash table only.
+    /// Reads the symbols for the dynamic linker (System V ABI, "Dynamic Section"). Only
+    /// the hash table gives their number.
     fn dynamic_symbols(&self) -> Option<Symbols<'data, E>> {
         let endian = self.endian;
         let dynamic = self.dynamic()?;

@@ -216,8 +216,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
-    /// Returns the SVMAs at which the result of a lookup may change, in sorted or nearly sorted
-    /// runs.
+    /// Returns the SVMAs where the result of a lookup may change, in sorted or nearly sorted runs.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         let Tables { table, indirect } = self.all();
         // An outer symbol resumes where a nested one ends.
@@ -241,8 +240,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         entries.iter().map(|entry| self.symbol(entry))
     }
 
-    /// Returns the source files of the local symbols that start at sorted SVMAs, as the compiler was
-    /// given them or without their folders.
+    /// Returns the source files of the local symbols that start at sorted SVMAs: the paths of the
+    /// compiler's command line, or only the file names.
     pub(crate) fn source_files(&self, starts: &[u64]) -> FxHashMap<u64, Box<str>> {
         read::source_files(self.data.as_ref(), starts)
     }
@@ -314,7 +313,7 @@ impl<'a> ElfSymbol<'a> {
         self.name_in(style, &|_| false)
     }
 
-    /// Returns the display name, also in languages for which the file has evidence.
+    /// Returns the display name, also in the languages with `has_evidence`.
     pub(crate) fn name_in(
         &self,
         style: Style,

@@ -36,7 +36,7 @@ pub(super) struct Indirect {
 #[derive(Default)]
 struct Slots {
     by_svma: FxHashMap<u64, Target>,
-    /// Targets in the order of `.rela.plt`, to which lazy entries refer by index.
+    /// Targets in the order of `.rela.plt`. Lazy entries refer to them by index.
     by_index: Vec<Target>,
 }
 
@@ -46,7 +46,7 @@ enum Form {
     X86_64,
     Aarch64,
     X86 {
-        /// SVMA of the global offset table, from which ebx gives distances.
+        /// SVMA of the global offset table. Entries address slots relative to it, by ebx.
         got: u64,
     },
 }

@@ -70,7 +70,7 @@ impl Entry {
     }
 }
 
-/// Range in which a symbol resumes after a nested one has ended.
+/// Range of a symbol's code after the end of a nested symbol.
 #[derive(Debug, Clone, Copy)]
 struct Tail {
     start: u64,
@@ -163,8 +163,7 @@ mod tests {
         assert_eq!((entry.end(), entry.origin()), (u64::MAX, Origin::PltHeader));
     }
 
-    /// Compares each address with the definition: the last symbol to start among those that cover
-    /// it.
+    /// Compares each address with the definition: of the symbols that cover it, the last to start.
     #[test]
     fn agrees_with_the_definition() {
         let mut numbers = Random::new(1);

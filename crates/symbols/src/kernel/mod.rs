@@ -203,7 +203,7 @@ impl KernelSymbols {
         (0..self.entries.len()).filter_map(|index| self.table().symbol(index))
     }
 
-    /// Returns the AVMAs at which the result of a lookup may change, ascending, with duplicates.
+    /// Returns the AVMAs where the result of a lookup may change, ascending, with duplicates.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.table().end(at)])
     }

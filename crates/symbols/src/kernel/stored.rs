@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) const FILE: &str = "kernel-symbols";
 
-/// Maximum length in bytes: ten times that of a distribution kernel.
+/// Maximum length in bytes: ten times the length for a distribution kernel.
 const LIMIT: u64 = 64 << 20;
 
 /// Magic number with the format version.
@@ -172,7 +172,7 @@ impl StoredSymbols {
             || (entry.code && table.entries.get(index + 1).is_some_and(goes_on))
     }
 
-    /// Returns the AVMAs at which the result may change, ascending, with duplicates. `None` if a
+    /// Returns the AVMAs where the result may change, ascending, with duplicates. `None` if a
     /// block is damaged.
     pub(crate) fn bounds(&self) -> Option<Vec<u64>> {
         let mut bounds = Vec::with_capacity(self.blocks.len() * IN_BLOCK * 2);

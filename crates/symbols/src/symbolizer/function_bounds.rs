@@ -1,4 +1,4 @@
-//! [`FunctionBounds`]: the offsets of an image at which the result of a lookup changes.
+//! [`FunctionBounds`]: the offsets of an image where the result of a lookup changes.
 //!
 //! All addresses between two bounds have the same result except for
 //! [`Frames::offset`](crate::Frames::offset), so callers that need only functions can store one
@@ -22,7 +22,7 @@ const IN_BUCKET: usize = 4;
 
 const AT_A_TIME: usize = 8;
 
-/// Number of bounds in a bucket at which lookups switch to a binary search.
+/// Minimum number of bounds in a bucket for a binary search.
 const MANY: usize = 64;
 
 /// Maximum number of offset bits within a bucket.
@@ -30,7 +30,7 @@ const LOW_BITS: u32 = 16;
 
 const FEW_BUCKETS: u64 = 4096;
 
-/// Offsets of an image at which the result of a lookup may change.
+/// Offsets of an image where the result of a lookup may change.
 ///
 /// Compact, so that the tables of all images stay in the CPU cache: three bytes per bound, in two
 /// arrays.
@@ -150,7 +150,7 @@ impl FunctionBounds {
     }
 
     /// Returns the last bound at or before `offset`: the same value for all offsets of a function.
-    /// Returns `offset` itself if no bound is known.
+    /// Returns `offset` itself if there is no such bound.
     #[inline]
     #[must_use]
     pub fn canonical_offset(&self, offset: u64) -> u64 {

@@ -132,8 +132,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses names that `.` separates. The parameters of outer functions belong to them. Those of
-    /// the last function too, if `is_symbol`; [`Style::NoParameters`] hides them in the first name.
+    /// Parses names that `.` separates, with the parameters of outer functions. With `is_symbol`,
+    /// also parses the parameters of the last function; [`Style::NoParameters`] hides them in the
+    /// first name.
     /// Returns true if this includes the return type.
     fn qualified(&mut self, is_symbol: bool) -> Option<bool> {
         let start = self.out.len();
@@ -416,7 +417,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a value of a type that begins with `kind` and is shown as `name`.
+    /// Parses a value of a type that begins with `kind`. The output has `name` for the type.
     fn value(&mut self, kind: u8, name: &str) -> Option<()> {
         match self.peek()? {
             b'n' => {

@@ -93,7 +93,7 @@ impl Short<'_> {
         }
     }
 
-    /// Parses the name of a concept. Like that of a function, it is no substitution candidate.
+    /// Parses the name of a concept. Like a function's name, it is no substitution candidate.
     fn concept(&mut self) -> Option<()> {
         let flags = (self.ends_with_arguments, self.ends_with_constructor);
         match self.peek()? {
