@@ -1,7 +1,7 @@
 //! [`LossLedger`]: count of lost windows, which survives crashes.
 //!
 //! Counters only grow, so that writing one twice changes nothing. `owed` is the number of lost
-//! windows to report. A stored window's name has the value up to which it reports.
+//! windows to report. The name of a stored window has the value after its report.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   FOLDER/NAME/ledger.json                      LossLedger
-//!   FOLDER/NAME/queue/00001700000000000000-3-1/  a window; lost windows that all up to it tell of, and that it tells of
-//!       0000,samples,date=…,hour=…,….parquet     what is sent, in this order; `,` stands for `/`
-//!   FOLDER/NAME/quarantine/…                     what was refused, each with NAME.why
+//!   FOLDER/NAME/queue/00001700000000000000-3-1/  a window
+//!       0000,samples,date=…,hour=…,….parquet     its files, in the order of sending; `,` stands for `/`
+//!   FOLDER/NAME/quarantine/…                     refused files, each with NAME.why
 //! ```
 //!
-//! The name of a window is `START-TOLD-NEW`. One rename adds a window, so that it is complete or
-//! absent. Files have mode 0600, folders 0700.
+//! The name of a window is `START-TOLD-NEW`: its start in microseconds, the lost windows that it and
+//! all earlier ones report, and the lost windows that it reports itself. One rename adds a window, so
+//! that it is complete or absent. Files have mode 0600, folders 0700.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

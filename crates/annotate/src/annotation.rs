@@ -118,7 +118,7 @@ pub enum Inlined {
 }
 
 impl Instruction {
-    /// Returns the line to which its samples count.
+    /// Returns the line that its samples count for.
     pub fn line(&self, inlined: Inlined) -> Option<LineKey> {
         let place = match inlined {
             Inlined::CallSite => self.places.get(self.own_place),

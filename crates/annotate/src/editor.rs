@@ -1,6 +1,6 @@
 //! Sums by file and line as JSON, for editors. The format is stable: releases only add fields.
 //!
-//! Positions are those of the Language Server Protocol 3.17 ("Range", "URI"): lines count from 0,
+//! Positions follow the Language Server Protocol 3.17 ("Range", "URI"): lines count from 0,
 //! and a range ends before its last position. So an extension shows `title` at `range` as it is.
 //!
 //! Unlike an [`Annotation`](crate::Annotation), which belongs to one function, the sums are of the

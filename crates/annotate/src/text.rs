@@ -401,7 +401,7 @@ impl Page<'_> {
     }
 }
 
-/// Maximum range of lines that is shown without gaps.
+/// Maximum number of lines in a range without gaps.
 const MAX_LINES: u32 = 5_000;
 
 const NAME: usize = 60;

@@ -1,6 +1,6 @@
 //! Separate counters for the threads of a command.
 //!
-//! An inherited counter sums up all threads and cannot be split. (`inherit_stat` was meant for
+//! An inherited counter sums up all threads and cannot be split. (`inherit_stat` should do
 //! this, but exiting threads drop their context before their events, so the kernel never writes
 //! these records.) Therefore the session polls /proc for new threads, and opens counters for each.
 //! Earlier activity appears only in the rest.

@@ -43,7 +43,7 @@ pub fn branch_filter_names() -> Vec<&'static str> {
 }
 
 /// Parses a filter such as `any_call,u`. A filter with only modes selects any branch in them. A
-/// filter without modes uses those of its event.
+/// filter without modes uses the modes of its event.
 ///
 /// ```
 /// use rprof_events::parse_branch_filter;

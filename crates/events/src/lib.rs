@@ -1,7 +1,7 @@
 //! Parses the event syntax of `perf record -e` into `perf_event_attr`, and lists the events of this
 //! machine.
 //!
-//! The syntax is that of perf-list(1) and perf-record(1), and the attrs equal perf's.
+//! The syntax follows perf-list(1) and perf-record(1), and the attrs equal perf's.
 //! Machine-specific names are looked up in sysfs ([`pmu`]) and [`tracefs`]. The crate opens no
 //! events.
 //!

@@ -31,7 +31,7 @@ struct CallFrame {
     url: String,
     line_number: i64,
     column_number: i64,
-    /// True for machine code, to which the lines of frames belong.
+    /// True for machine code: its frames have lines.
     #[serde(skip)]
     is_native: bool,
 }

@@ -13,8 +13,8 @@ use crate::names::{CleanName, CleanNames};
 pub struct TreeOptions {
     /// Direction: callers or callees.
     pub growth: Growth,
-    /// Minimum percentage of all samples of a shown branch; or twenty times that of its row, for
-    /// flat profiles. See [`shown_branches`].
+    /// Minimum share of a shown branch in all samples, in percent. In flat profiles, twenty times
+    /// this share of its row also suffices. See [`shown_branches`].
     pub percent_limit: f64,
 }
 
@@ -27,9 +27,9 @@ fn is_heavy(weight: u64, of_row: u64, whole: u64, limit: f64) -> bool {
     percent(weight, whole) >= limit || percent(weight, of_row) >= limit * ROW_FACTOR
 }
 
-/// Returns how many branches next to a row to show. A branch is shown if it has `limit` percent of
-/// all samples (`whole`), or twenty times that percentage of its row (`of_row`). If no branch
-/// qualifies, the heaviest three are shown.
+/// Returns the number of branches to show next to a row. A branch qualifies if it has `limit`
+/// percent of all samples (`whole`), or twenty times that percentage of its row (`of_row`). If no
+/// branch qualifies, returns three, or the number of branches if there are fewer.
 ///
 /// `weights` are the weights of all branches, in descending order.
 ///

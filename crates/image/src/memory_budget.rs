@@ -65,7 +65,7 @@ impl MemoryBudget {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves bytes. `None`, counted as a refusal, if too few are left.
+    /// Reserves bytes. If they exceed the budget, returns `None` and counts a refusal.
     pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
         let take = |left: u64| left.checked_sub(bytes);
         // Relaxed: the counter synchronizes no other memory.
@@ -92,7 +92,8 @@ impl MemoryBudget {
 }
 
 impl MemoryLease {
-    /// Grows the lease to at least this many bytes. Returns false if too few are left.
+    /// Grows the lease to at least this many bytes. Returns false if they exceed the
+    /// budget.
     ///
     /// ```
     /// let budget = rprof_image::MemoryBudget::new(1 << 20);

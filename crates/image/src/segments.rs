@@ -194,8 +194,8 @@ impl Segments {
         self.0.iter().flat_map(bounds)
     }
 
-    /// Returns the file offsets of sorted SVMAs, and the offsets at which [`svma`](Self::svma)
-    /// changes segments or memory ends. Unsorted. `None` above `most`.
+    /// Returns the file offsets of sorted SVMAs, and the offsets where [`svma`](Self::svma) changes
+    /// segments or memory ends. Unsorted. `None` above `most`.
     #[must_use]
     pub fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         let mut bounds = vec![0];

@@ -1,4 +1,4 @@
-//! Reads the files in which JIT compilers describe their code, for names and unwinding.
+//! Reads the files of JIT compilers that describe their code, for names and unwinding.
 //!
 //! JIT compilers write no ELF files, but one of two files for profilers:
 //!

@@ -12,7 +12,7 @@ use rprof_launch::procfs::Procfs;
 
 use crate::source::{MapFile, Refusal};
 
-/// Root in which the paths of a process are resolved.
+/// Root folder of a process, for the lookup of its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRoot {
     /// Pid of the process with this root in our namespace; `None` for this program's own root.

@@ -67,7 +67,7 @@ pub struct JitUnwindTables {
 struct Reading {
     left: Allowances,
     calls: PatientCalls,
-    /// Samples for which reading stopped at a limit.
+    /// Samples without complete reads, because of a limit.
     put_off: u64,
 }
 
@@ -145,7 +145,7 @@ impl JitUnwindTables {
         self.dumps.get_mut().remove(&pid);
     }
 
-    /// Returns the number of samples for which reading stopped at a limit.
+    /// Returns the number of samples without complete reads, because of a limit.
     #[must_use]
     pub fn put_off(&self) -> u64 {
         self.reading.borrow().put_off

@@ -17,7 +17,7 @@ pub struct AuxTally {
     pub truncated: u64,
     /// Pieces with gaps.
     pub partial: u64,
-    /// Pieces in which the trace unit dropped samples.
+    /// Pieces with samples that the trace unit dropped.
     pub collided: u64,
 }
 

@@ -29,9 +29,9 @@
 //! # Data structure
 //!
 //! An [address space](SpaceId) is a set of mappings with a history. A process starts with one, and
-//! gets another one with each exec. Current mappings are disjoint: a new one replaces what it
-//! overlaps, and the rest of older mappings remains with adjusted offsets. The kernel reports no
-//! `munmap`, so a covered address stays covered.
+//! gets another one with each exec. Current mappings are disjoint: a new one replaces the
+//! overlapped parts, and the rest of older mappings remains with adjusted offsets. The kernel
+//! reports no `munmap`, so a covered address stays covered.
 //!
 //! All spaces share one store of balanced search trees with structural sharing. A mapping at free
 //! addresses is added in place, with its start time. A replacement creates a new version of the

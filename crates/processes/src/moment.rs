@@ -20,7 +20,7 @@ pub struct Moment {
     pub last: Time,
 }
 
-/// Period in which searches of sorted times have the same results.
+/// Period without a change in the results of searches in sorted times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) since: Time,

@@ -68,9 +68,9 @@ pub struct IdleThreads {
 pub struct LatencyTally {
     /// CPU time of the samples.
     pub used: u64,
-    /// Wall-clock time in which threads ran: the latency of these samples.
+    /// Wall-clock time while a thread ran: the latency of these samples.
     pub ran: u64,
-    /// Wall-clock time in which all threads waited: the latency of the shown waits.
+    /// Wall-clock time while all threads waited: the latency of the shown waits.
     pub waited: u64,
 }
 

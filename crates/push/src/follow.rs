@@ -1,8 +1,8 @@
 //! Finished files of `rprof record --switch-output`, and a journal of sent ones.
 //!
 //! A recorder writes `FILE`, and renames it to `FILE.YYYYMMDDHHMMSSCC` when it is finished, so
-//! names sort by time. [`Journal`] stores the name up to which all files were sent or rejected. A
-//! restarted program continues from there.
+//! names sort by time. [`Journal`] stores the name of the last sent or rejected file. A restarted
+//! program continues after it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -18,7 +18,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let fields = plan.fields;
-    // Without the address, names belong to ADDR or branches, if those are shown.
+    // Without the address, names belong to ADDR or branches, if the output has these.
     let elsewhere = [
         OutputField::Addr,
         OutputField::BrStack,

@@ -80,7 +80,7 @@ pub(crate) enum Action {
     Quit,
 }
 
-/// Kind of profile for which a key works.
+/// Kind of profile that a key works with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// Recordings and live profiles.
@@ -98,7 +98,7 @@ pub struct Binding {
     pub shown: &'static str,
     /// Short description.
     pub help: &'static str,
-    /// Kind of profile for which the keys work.
+    /// Kind of profile that the keys work with.
     pub place: Where,
     pub(crate) keys: &'static [(Key, Action)],
 }

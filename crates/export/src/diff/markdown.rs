@@ -14,8 +14,8 @@ use super::words;
 use crate::clean::{clean, shorten};
 use crate::markdown_text::{code, escaped};
 
-/// Returns the marker by which a bot finds its earlier comment: `<!-- rprof-diff -->`, or `<!--
-/// rprof-gate NAME -->`.
+/// Returns the marker that a bot searches to find its earlier comment: `<!-- rprof-diff -->`, or
+/// `<!-- rprof-gate NAME -->`.
 fn marker(name: Option<&str>) -> String {
     let Some(name) = name else {
         return "<!-- rprof-diff -->".into();

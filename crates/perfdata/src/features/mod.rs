@@ -58,7 +58,7 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// Feature sections as bytes, with typed accessors for those that rprof interprets.
+/// Feature sections as bytes, with typed accessors for the sections that rprof interprets.
 ///
 /// Accessors return `None` for a missing or damaged section. The section's length limits their
 /// allocations, not a count in it. Invalid UTF-8 in strings is replaced; [`get`](Self::get) returns

@@ -39,7 +39,7 @@ impl FeatureSections {
         self.encode(Feature::CPU_PMU_CAPS, |out| put_pairs(out, caps));
     }
 
-    /// Returns the capabilities of other PMUs, including those of hybrid CPUs.
+    /// Returns the capabilities of other PMUs, including PMUs of hybrid CPUs.
     pub fn pmu_caps(&self) -> Option<Vec<PmuCaps>> {
         self.decoder(Feature::PMU_CAPS)?.list(8, |section| {
             let caps = pairs(section)?;

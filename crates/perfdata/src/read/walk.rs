@@ -9,7 +9,7 @@ use crate::error::Damage;
 /// Record with its position.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt<'a> {
-    /// File offset. A decompressed record has that of its compressed record.
+    /// File offset. A decompressed record has the offset of its compressed record.
     pub offset: u64,
     /// The record.
     pub record: RawRecord<'a>,

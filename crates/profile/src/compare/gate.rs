@@ -3,7 +3,7 @@
 use super::{Change, Design, FunctionDiff, GateRules, Outcome, ProfileDiff, Scope, Verdict, Work};
 use crate::pattern::matches_name;
 
-/// Minimum share at which a function counts as the whole program.
+/// Minimum share of a function that counts as the whole program.
 const NEARLY_ALL: f64 = 0.95;
 
 /// Result of a gate.

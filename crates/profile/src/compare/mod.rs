@@ -268,8 +268,8 @@ fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), Compar
     found.ok_or(CompareError::NoProfiles)
 }
 
-/// Removes modifiers that do not change what is counted: precision, how the event is opened, and
-/// `H`, the default.
+/// Removes modifiers that do not change the count: precision, how the event is opened, and `H`, the
+/// default.
 fn without_precision(name: &str) -> String {
     let (event, modifiers) = split_modifiers(name);
     let scope = modifiers.replace(|letter| !"ukhGI".contains(letter), "");

@@ -40,7 +40,7 @@ impl Language {
     }
 }
 
-/// Prefix of the names of files to which `perf inject --jit` copied generated code.
+/// Prefix of the names of files with generated code that `perf inject --jit` makes.
 pub const INJECTED_CODE: &str = "jitted-";
 
 /// Returns true for code that a runtime generated. perf names the object after the perf map.

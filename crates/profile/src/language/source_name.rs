@@ -72,7 +72,7 @@ impl<'n> SourceName<'n> {
         }
     }
 
-    /// Returns what is equal in all names of a function: the name and the file. HotSpot's names of
+    /// Returns the common part of all names of a function: the name and the file. HotSpot's names of
     /// code have parameters and no file.
     pub(super) fn key(&self) -> (Language, Cow<'n, str>, &'n str) {
         match self.language {

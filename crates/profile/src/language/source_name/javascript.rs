@@ -17,7 +17,7 @@ const V8: [&str; 7] = [
 /// V8's marks for interpreter, baseline compiler, and optimizing compilers.
 const TIERS: [char; 5] = ['~', '^', '+', '*', '-'];
 
-/// Mark behind that of a compiler: code for one context. No function's name begins with it.
+/// Mark behind a compiler's mark: code for one context. No function's name begins with it.
 const OF_CONTEXT: char = '\'';
 
 /// Marks of code that replaces a running loop.
