@@ -457,6 +457,23 @@ fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
     assert_eq!(waits.only().row("main").total, waits.only().weight);
 }
 
+/// Short waits are summed up, and written later.
+#[test]
+fn waits_before_an_exec_are_the_earlier_programs() {
+    needs!(PerfEvents, Root, Tool("python3"));
+    let here = Here::new();
+    let program =
+        "import os, time\nfor n in range(40): time.sleep(1e-6)\nos.execvp('true', ['true'])";
+    let run = here.rprof("record -q --off-cpu --off-cpu-budget 100 -- python3 -c");
+    run.arg(program).ok();
+    let sleeps = folded(&here.rprof("collapse -q --off-cpu --reason sleep").ok());
+    assert!(!sleeps.is_empty());
+    assert!(
+        sleeps.keys().all(|stack| stack.starts_with("python3;")),
+        "{sleeps:#?}"
+    );
+}
+
 #[test]
 fn waits_that_cannot_be_had_are_told() {
     needs!(PerfEvents);

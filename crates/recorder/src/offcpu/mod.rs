@@ -299,11 +299,7 @@ impl OffCpu {
         if released.stream == Stream::Sideband {
             if let Some(event) = event {
                 self.follow(event, released.time);
-                if let ProcessEvent::Renamed { tid, .. } | ProcessEvent::Executed { tid, .. } =
-                    event
-                {
-                    self.flush_woken_by(*tid, released.time, output)?;
-                }
+                self.flush_before(event, released.time, output)?;
             }
             return output.put(released, event);
         }
@@ -414,6 +410,39 @@ impl OffCpu {
         self.next_flush = time.saturating_add(FLUSH);
         let idle = self.sums.as_mut().map_or(Vec::new(), Sums::flush_idle);
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
+    }
+
+    /// Writes the sums of waits that belong to the names and mappings before an event, or to the name of
+    /// the thread that ended them.
+    fn flush_before(
+        &mut self,
+        event: &ProcessEvent<'_>,
+        time: u64,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        match *event {
+            ProcessEvent::Executed { pid, tid, .. } => {
+                let is_older = |wait: &Wait| wait.pid == pid || wait.is_ended_by(tid);
+                self.flush_of(is_older, time, output)
+            }
+            ProcessEvent::Renamed { tid, .. } => {
+                let is_older = |wait: &Wait| wait.tid == tid || wait.is_ended_by(tid);
+                self.flush_of(is_older, time, output)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the sums of some waits, before a time.
+    fn flush_of(
+        &mut self,
+        is_one: impl Fn(&Wait) -> bool,
+        time: u64,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_of(is_one));
+        let before = time.saturating_sub(1);
+        (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
     }
 
     fn put_wait(

@@ -108,9 +108,10 @@ impl Sums {
         in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))
     }
 
-    pub(super) fn flush_woken_by(&mut self, tid: i32) -> Vec<WaitSum> {
-        let is_its = |_: &u64, entry: &mut Entry| matches!(entry.sum.wait.end(), WaitEnd::Thread { tid: its, .. } if its == tid);
-        in_order(self.entries.extract_if(is_its).map(|(_, entry)| entry.sum))
+    /// Removes and returns the sums of some waits.
+    pub(super) fn flush_of(&mut self, is_one: impl Fn(&Wait) -> bool) -> Vec<WaitSum> {
+        let is_one = |_: &u64, entry: &mut Entry| is_one(&entry.sum.wait);
+        in_order(self.entries.extract_if(is_one).map(|(_, entry)| entry.sum))
     }
 
     pub(super) fn flush(&mut self) -> Vec<WaitSum> {
@@ -213,6 +214,16 @@ mod tests {
         let idle = sums.flush_idle();
         assert_eq!(idle.len(), 1);
         assert_eq!((idle[0].ns, idle[0].wait.from), (10, 0));
+    }
+
+    #[test]
+    fn waits_of_one_thread_go_out_alone() {
+        let mut sums = Sums::new(MS, 8);
+        sums.add(wait(3, 0, 10, b"a"));
+        sums.add(wait(4, 0, 20, b"a"));
+        let flushed = sums.flush_of(|wait| wait.tid == 4);
+        assert_eq!((flushed.len(), flushed[0].ns), (1, 20));
+        assert_eq!(sums.flush()[0].wait.tid, 3);
     }
 
     #[test]

@@ -53,6 +53,10 @@ impl Wait {
         self.wake.map_or(WaitEnd::Unknown, |wake| wake.by)
     }
 
+    pub(super) fn is_ended_by(&self, thread: i32) -> bool {
+        matches!(self.end(), WaitEnd::Thread { tid, .. } if tid == thread)
+    }
+
     /// Splits it at the wakeup into a blocked part and a wait for a CPU.
     pub(super) fn parts(self) -> impl Iterator<Item = Wait> {
         let queued = self.queued();

@@ -183,7 +183,7 @@ impl OffCpu {
         let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
             return Ok(());
         };
-        self.flush_woken_by(tid, released.time, output)?;
+        self.flush_of(|wait| wait.is_ended_by(tid), released.time, output)?;
         let record = Record::Comm(Comm {
             pid,
             tid,
@@ -206,21 +206,6 @@ impl OffCpu {
             ..*released
         };
         output.put(&released, Some(&ProcessEvent::Renamed { pid, tid, name }))
-    }
-
-    /// Writes the sums of waits ended by a thread, before its name changes.
-    pub(super) fn flush_woken_by(
-        &mut self,
-        tid: i32,
-        time: u64,
-        output: &mut RotatingOutput,
-    ) -> io::Result<()> {
-        if self.wakes.is_none() {
-            return Ok(());
-        }
-        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_woken_by(tid));
-        let before = time.saturating_sub(1);
-        (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
     }
 }
 
