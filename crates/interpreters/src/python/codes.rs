@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::births::Births;
 use super::layout::{Bytecode, CODE_BYTES, FrameWords, Layout};
 use super::text::{TEXT_BYTES, missing_bytes, text};
 use crate::{MemoryRead, Names, ProcessMemory};
@@ -62,6 +63,7 @@ pub(super) struct Codes {
     /// Addresses of former code objects.
     reused: FxHashSet<u64>,
     absent: FxHashMap<u64, Absent>,
+    births: Births,
     /// Number of code objects read.
     count: u64,
     /// Time of the current sample.
@@ -87,7 +89,7 @@ struct Code {
     made: Option<u64>,
     /// Callchain entry. `None` if the name could not be read.
     name: Option<u64>,
-    /// Times of the first and the last read that found it unchanged.
+    /// Time since when it exists at the latest, and of the last read that found it unchanged.
     first: u64,
     proven: u64,
     /// True if another code object had the address before. Then further ones may follow.
@@ -101,12 +103,11 @@ impl Code {
     /// found it, or many did before.
     const fn is_proven(&self, time: u64) -> bool {
         let is_settled = self.proven.saturating_sub(self.first) >= SETTLED;
+        let is_around = self.first < time && self.proven >= time;
         match self.is_reused {
-            true => is_settled && self.proven >= time,
-            false => {
-                self.first < time && self.proven >= time
-                    || is_settled && time.saturating_sub(self.proven) < FRESH
-            }
+            // A version tells it from equal ones that `exec` made at the same address meanwhile.
+            true => is_around && (is_settled || self.identity.version != 0),
+            false => is_around || is_settled && time.saturating_sub(self.proven) < FRESH,
         }
     }
 }
@@ -137,6 +138,7 @@ impl Codes {
             shared: FxHashSet::default(),
             reused: FxHashSet::default(),
             absent: FxHashMap::default(),
+            births: Births::default(),
             count: 0,
             time: 0,
         }
@@ -161,10 +163,7 @@ impl Codes {
     pub(super) fn reads(&self, codes: &[u64]) -> Vec<MemoryRead> {
         let is_due = |code: &u64| match self.known.get(code) {
             Some(known) => !known.is_proven(self.time),
-            None => self.absent.get(code).is_none_or(|absent| {
-                // A code object may have been made meanwhile.
-                self.time >= absent.read.saturating_add(absent.wait)
-            }),
+            None => !self.is_absent(*code),
         };
         let mut due: Vec<u64> = codes.iter().copied().filter(is_due).collect();
         due.sort_unstable();
@@ -189,6 +188,9 @@ impl Codes {
         let proven = if time == 0 { self.time } else { time };
         for read in reads {
             let identity = self.identity(read);
+            if let Some(identity) = identity {
+                self.births.add(proven, identity.version);
+            }
             let known = self.known.get_mut(&read.address);
             match (known, identity) {
                 (Some(known), Some(identity)) if known.identity == identity => {
@@ -212,9 +214,7 @@ impl Codes {
 
     fn identity(&self, read: &MemoryRead) -> Option<Identity> {
         let layout = &self.layout.code;
-        let references = read.u64(0)? & REFERENCES;
-        // A freed object keeps its type, but has a link in place of its references.
-        if read.u64(TYPE)? != self.code_type || !(1..=MAX_REFERENCES).contains(&references) {
+        if !self.is_header(read, 0) {
             return None;
         }
         let identity = Identity {
@@ -250,7 +250,14 @@ impl Codes {
         }
     }
 
-    fn note_absent(&mut self, address: u64, read: u64) {
+    /// Returns true if there was no code object a moment ago. One may have been made meanwhile.
+    fn is_absent(&self, address: u64) -> bool {
+        let absent = self.absent.get(&address);
+        absent.is_some_and(|absent| self.time < absent.read.saturating_add(absent.wait))
+    }
+
+    /// Has an address without a code object not read again for a while.
+    pub(super) fn note_absent(&mut self, address: u64, read: u64) {
         if self.absent.len() >= MAX_CODES {
             self.absent.clear();
         }
@@ -353,7 +360,11 @@ impl Codes {
                 is_generator: identity.flags & GENERATOR != 0,
                 made,
                 name,
-                first: proven,
+                first: self
+                    .births
+                    .before(identity.version)
+                    .unwrap_or(proven)
+                    .min(proven),
                 proven,
                 is_reused: self.reused.contains(code),
                 number: self.count,
@@ -389,6 +400,33 @@ impl Codes {
         let (_, code) = self.ranges.range(..=instruction).next_back()?;
         let known = self.known.get(code)?;
         (instruction <= known.end).then_some(*code)
+    }
+
+    /// Returns true if the code object around this word is unknown, although the word may be the
+    /// address of an instruction in one.
+    pub(super) fn wants_search(&self, word: u64) -> bool {
+        let is_inside = matches!(self.layout.code.bytes, Bytecode::Inside(_));
+        let is_pointer = is_pointer(word - word % 8) && word.is_multiple_of(2);
+        is_inside && is_pointer && self.at(word).is_none() && !self.is_absent(word)
+    }
+
+    /// Returns true if the object at this offset of a read may be a code object.
+    pub(super) fn is_header(&self, read: &MemoryRead, offset: usize) -> bool {
+        read.u64(offset + TYPE) == Some(self.code_type)
+            && read.u64(offset).is_some_and(is_count_of_references)
+    }
+
+    /// Returns true if the instructions of a code object with this header contain an address.
+    pub(super) fn may_contain(&self, read: &MemoryRead, offset: usize, address: u64) -> bool {
+        let Bytecode::Inside(first) = self.layout.code.bytes else {
+            return false;
+        };
+        let start = read.address.wrapping_add((offset + first) as u64);
+        let len = read.u64(offset + SIZE).and_then(|size| size.checked_mul(2));
+        let distance = address.checked_sub(start).filter(|at| *at <= MAX_BYTECODE);
+        distance
+            .zip(len)
+            .is_some_and(|(distance, len)| distance <= len)
     }
 
     /// Returns the code object with the instructions of `code` that a frame has. `None` if several
@@ -455,6 +493,11 @@ impl Codes {
     pub(super) fn name(&self, code: u64) -> Option<u64> {
         self.known.get(&code)?.name
     }
+}
+
+/// A freed object keeps its type, but has a link in place of its references.
+fn is_count_of_references(word: u64) -> bool {
+    (1..=MAX_REFERENCES).contains(&(word & REFERENCES))
 }
 
 fn frame_words(place: FrameWords, read: &MemoryRead) -> Option<u64> {

@@ -8,15 +8,15 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `image` | an image with the interpreter |
 //! | `layout` | offsets of each version |
 //! | `debug_offsets` | offsets that 3.13 and later state |
 //! | `slots` | learned locations of the compiled interpreter's variables |
 //! | `current` | the current Python frame of each native frame |
 //! | `live` | the frames of a thread during a read |
-//! | `snapshot` | memory read for one look |
+//! | `snapshot` | memory read for one look, addresses that are probably read next |
 //! | `codes` | code objects and names |
-//! | `recent` | addresses that are probably read next |
+//! | `births` | code objects that existed before they were read |
+//! | `search` | code objects around an instruction |
 //! | `thread` | looks and learned locations of one thread |
 //! | `text` | strings |
 //! | `entries` | calls of native code into the interpreter |
@@ -29,11 +29,11 @@
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
 mod asleep;
+mod births;
 mod codes;
 mod current;
 mod debug_offsets;
 mod entries;
-mod image;
 mod layout;
 mod live;
 mod looking;
@@ -41,7 +41,7 @@ mod looks;
 mod pace;
 mod parts;
 mod reader;
-mod recent;
+mod search;
 mod slots;
 mod snapshot;
 mod text;
@@ -51,7 +51,7 @@ mod watch;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use image::PythonImage;
+use current::PythonImage;
 use layout::Layout;
 use reader::PythonProcess;
 

@@ -7,18 +7,18 @@ use rprof_unwind::FrameKind as NativeKind;
 use rustc_hash::FxHashMap;
 
 use super::codes::{Codes, is_pointer};
-use super::current::{EvalFrame, Finder, LearnedFrames};
+use super::current::{EvalFrame, Finder, LearnedFrames, PythonImage};
 use super::debug_offsets;
 use super::entries::EntrySites;
-use super::image::PythonImage;
 use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
 use super::looking::look;
 use super::looks::Caller;
 use super::pace::Pace;
 use super::parts::{Judge, PartOfStack, parts};
-use super::recent::RecentAddresses;
-use super::slots::Site;
+use super::search::Instructions;
+use super::slots::{Site, value};
+use super::snapshot::RecentAddresses;
 use super::thread::{Thread, track};
 use crate::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack,
@@ -270,6 +270,31 @@ impl PythonProcess {
         }
     }
 
+    /// Returns the objects around the next instructions of functions that are not known yet.
+    fn search(
+        &mut self,
+        parts: &[PartOfStack],
+        stack: &Stack<'_>,
+        learned: &LearnedFrames,
+        memory: &mut dyn ProcessMemory,
+    ) -> Vec<u64> {
+        let running = parts.iter().filter(|part| !part.eval.is_starting);
+        let next = running.filter_map(|part| {
+            let location = learned.next.probable(part.eval.site)?;
+            value(stack, part.eval.index, location)
+        });
+        let mut instructions = Instructions::new(next, &self.codes);
+        if instructions.reads.is_empty() {
+            return Vec::new();
+        }
+        memory.read(&mut instructions.reads);
+        let (objects, missing) = instructions.objects(&self.codes);
+        for address in missing {
+            self.codes.note_absent(address, memory.time());
+        }
+        objects
+    }
+
     /// Decides which code object each part runs, and learns where native frames keep it.
     fn find_running(
         &self,
@@ -448,7 +473,8 @@ impl Interpreter for PythonProcess {
             &mut thread.look,
             memory,
         );
-        let codes = codes_of(&parts, looks.earlier.iter().chain([&thread.look]));
+        let mut codes = codes_of(&parts, looks.earlier.iter().chain([&thread.look]));
+        codes.extend(self.search(&parts, stack, &learned, memory));
         self.prove(&codes, memory, names);
         self.find_running(&mut parts, stack, &evals, &mut learned);
         drop(learned);

@@ -153,6 +153,11 @@ impl Learned {
         self.everywhere.best()
     }
 
+    /// Returns the location at a site, or else the most frequent one.
+    pub(super) fn probable(&self, site: Site) -> Option<Location> {
+        self.at(site).or_else(|| self.everywhere())
+    }
+
     /// Returns the location that is right nearly always, at any site.
     pub(super) fn certain(&self) -> Option<Location> {
         let everywhere = self.everywhere.certain(MIN_EVERYWHERE);

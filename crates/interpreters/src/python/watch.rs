@@ -11,7 +11,7 @@ use super::layout::CODE_BYTES;
 use super::live::{Look, Segment, Track};
 use super::looking::{FirstReads, LastLook};
 use super::pace::FREQUENT;
-use super::recent::RecentAddresses;
+use super::snapshot::RecentAddresses;
 use crate::{MemoryRead, ProcessMemory, Watcher};
 
 /// Nanoseconds for which looks continue after a sample. The reader sees samples up to 32 ms later.

@@ -103,9 +103,9 @@ impl Interpreters {
             }
         };
         let name = file_name(&mapped.path);
-        let may_contain_runtime =
+        let is_candidate =
             || runtimes_of(name).next().is_some() || may_contain_runtime(name, mapped.len);
-        if mapped.executable && may_contain_runtime() {
+        if mapped.executable && is_candidate() {
             add(&mut self.processes.entry(Pid(mapped.pid)).or_default().images);
         } else if mapped.executable && switches_stacks(name) {
             add(&mut self.processes.entry(Pid(mapped.pid)).or_default().switches);
