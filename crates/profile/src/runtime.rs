@@ -37,7 +37,8 @@ impl Runtime {
     pub fn of_file(name: &str) -> Option<Runtime> {
         Some(match name {
             "beam.smp" => Runtime::Erlang,
-            "bun" => Runtime::Bun,
+            // `bun.exe` is the name of npm's package on all systems.
+            "bun" | "bun.exe" => Runtime::Bun,
             "deno" => Runtime::Deno,
             "libjvm.so" => Runtime::Java,
             "libcoreclr.so" => Runtime::DotNet,
@@ -109,6 +110,7 @@ mod tests {
             ("mynode", None),
             ("deno", Some(Runtime::Deno)),
             ("bun", Some(Runtime::Bun)),
+            ("bun.exe", Some(Runtime::Bun)),
             ("beam.smp", Some(Runtime::Erlang)),
             ("libnode.so.108", Some(Runtime::Node)),
             ("luajit-2.1.0-beta3", Some(Runtime::LuaJit)),

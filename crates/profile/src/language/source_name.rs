@@ -1,7 +1,7 @@
 //! [`SourceName`]: names that runtimes give to functions of their language.
 //!
 //! Every part of rprof that takes such a name apart does it here. Sources: CPython's
-//! `Python/perf_trampoline.c`, V8's `src/logging/log.cc` (`CodeEventListener`, tier marks), HotSpot's
+//! `Python/perf_trampoline.c`, V8's `src/logging/log.cc` (`CodeEventListener`, tier marks), JavaScriptCore's `LinkBuffer`, HotSpot's
 //! `CodeCache::write_perf_map`, and libperf-jvmti of Linux.
 
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ use crate::frame::{Function, Object};
 use crate::runtime::Runtime;
 use java::{added_java, java, java_key, java_text};
 pub(super) use java::{is_java_interpreter, is_java_stub};
-use javascript::javascript;
 pub use javascript::v8_place;
+use javascript::{javascript, jsc};
 pub use parts::SourceName;
 use parts::with_number;
 
@@ -36,7 +36,9 @@ impl<'n> SourceName<'n> {
     /// Parses a name with the prefix of its language: `py::f:/x/app.py:12`,
     /// `JS:*f /x/app.js:4:95`, `Java:a.B.c B.java:12`.
     pub fn parse(name: &'n str) -> Option<SourceName<'n>> {
-        (python(name).or_else(|| javascript(name))).or_else(|| added_java(name))
+        (python(name).or_else(|| javascript(name)))
+            .or_else(|| jsc(name))
+            .or_else(|| added_java(name))
     }
 
     /// Parses the name of a function, if its code is generated. `None` for a function that already

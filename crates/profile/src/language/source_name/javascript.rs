@@ -1,4 +1,4 @@
-//! Names of V8.
+//! Names of V8, and of JavaScriptCore, which Bun runs.
 
 use super::parts::{SourceName, with_number};
 use crate::language::Language;
@@ -40,8 +40,47 @@ const V8_PLUMBING: [&str; 5] = [
     "Trampoline:",
 ];
 
+/// Prefix of the names in JavaScriptCore's jitdump, and the compilers of functions. All other code
+/// is inline caches and thunks.
+const JSC: &str = "JSC-";
+const JSC_COMPILERS: [&str; 3] = ["Baseline: ", "DFG: ", "FTL: "];
+
+/// Length of the hash of a function's source text in its name.
+const JSC_HASH: usize = 6;
+
 pub(super) fn is_plumbing(name: &str) -> bool {
-    V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix))
+    let is_of_v8 = V8_PLUMBING.iter().any(|prefix| name.starts_with(prefix));
+    is_of_v8 || name.starts_with(JSC) && jsc(name).is_none()
+}
+
+/// Parses `JSC-FTL: fib#CPBdlN`. Code of a module or script has the name of its file. An anonymous
+/// function keeps the hash, since nothing else tells it from others.
+pub(super) fn jsc(name: &str) -> Option<SourceName<'_>> {
+    let rest = name.strip_prefix(JSC)?;
+    let compiler = JSC_COMPILERS
+        .iter()
+        .find(|prefix| rest.starts_with(**prefix))?;
+    let hashed = &rest[compiler.len()..];
+    let is_hash = |hash: &str| {
+        hash.len() == JSC_HASH && hash.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let named = hashed.rsplit_once('#').filter(|(_, hash)| is_hash(hash));
+    let own = match named {
+        Some(("", _)) | None => hashed,
+        Some((name, _)) => name,
+    };
+    let (name, file) = match begins_file(own) {
+        true => ("", own),
+        false => (own, ""),
+    };
+    Some(SourceName {
+        language: Language::JavaScript,
+        name,
+        file,
+        line: 0,
+        column: 0,
+        is_of_code: true,
+    })
 }
 
 pub(super) fn javascript(name: &str) -> Option<SourceName<'_>> {

@@ -95,6 +95,31 @@ fn names_of_v8_have_a_tier_and_a_place() {
 }
 
 #[test]
+fn names_of_javascriptcore_have_a_compiler_and_a_hash() {
+    for (name, text) in [
+        ("JSC-FTL: fib#CPBdlN", Some("fib")),
+        ("JSC-DFG: fib#CPBdlN", Some("fib")),
+        ("JSC-Baseline: #secret#CPBdlN", Some("#secret")),
+        ("JSC-FTL: #BuF5QV", Some("#BuF5QV")),
+        ("JSC-DFG: /x/app.js#AEJts6", Some("(anonymous) (app.js)")),
+        ("JSC-DFG: /x/a#b.js#AEJts6", Some("(anonymous) (a#b.js)")),
+        ("JSC-FTL: f", Some("f")),
+        ("JSC-InlineCache: GetById Load handler", None),
+        ("JSC-Thunk: DefaultCall", None),
+        ("JSC-LLIntThunk: arityFixup", None),
+    ] {
+        let source = SourceName::parse(name);
+        assert_eq!(
+            source.map(|source| source.text(0)).as_deref(),
+            text,
+            "{name}"
+        );
+        assert_eq!(is_generated_plumbing(name, None), text.is_none(), "{name}");
+    }
+    assert!(!is_generated_plumbing("main", None));
+}
+
+#[test]
 fn texts_have_the_shortest_place_that_says_something() {
     for (name, text) in [
         ("py::f:/x/app.py:12", "f (app.py:12)"),
@@ -260,6 +285,8 @@ fn any_name_is_parsed_without_a_panic() {
         "f",
         "__init__.py",
         "Script:~",
+        "JSC-FTL: ",
+        "#",
         "Java:",
         "/0x",
     ];
