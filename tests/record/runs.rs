@@ -60,7 +60,10 @@ fn several_runs_are_of_a_command_and_in_files() {
             "record --runs 2 --switch-output -- true",
             "cannot be used with",
         ),
-        ("record --runs 0 -- true", "0 is not in 1..=1000"),
+        (
+            "record --runs 0 -- true",
+            "expected a number from 1 to 1000",
+        ),
     ] {
         here.rprof(arguments).exits(2).says(message);
     }

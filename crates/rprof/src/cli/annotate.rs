@@ -3,12 +3,13 @@
 use clap::{Args, ValueEnum};
 
 use super::reading::{Color, InputArgs};
+use super::values::number;
 
 /// Shows source lines and instructions of functions, with the samples of each.
 ///
-/// Without a SYMBOL, shows the hottest functions that have 80 % of self together. Self counts
-/// samples on the line, total also samples in functions called there. Lines and inlined calls need
-/// debug information (-g); instructions do not.
+/// Without a SYMBOL, shows the hottest functions, up to 80 % of self time. Self counts samples on
+/// the line, total also samples in functions called there. Lines and inlined calls need debug
+/// information (-g); instructions do not.
 #[derive(Debug, Args)]
 #[command(mut_arg("by_language", |argument| argument.hide(true)))]
 #[command(mut_arg("no_by_language", |argument| argument.hide(true)))]
@@ -71,7 +72,8 @@ pub(crate) struct AnnotateArgs {
         short = 'n',
         long = "functions",
         help_heading = "Listing",
-        value_name = "N"
+        value_name = "N",
+        value_parser = number::<usize>(0..)
     )]
     pub(crate) limit: Option<usize>,
 

@@ -22,7 +22,7 @@ pub(crate) struct DemoArgs {
 fn parse_demo_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.01..=600.0).contains(&s) => Ok(s),
-        _ => Err("between 0.01 and 600".into()),
+        _ => Err("expected a number from 0.01 to 600".into()),
     }
 }
 

@@ -8,6 +8,7 @@ use rprof_export::diff::{DIFF_FORMATS, DiffFormat};
 use rprof_profile::compare::{Correction, Work};
 
 use super::reading::{Color, FilterArgs};
+use super::values::number;
 use super::waits::WaitArgs;
 
 /// Shows which functions take more or less CPU time than before.
@@ -76,7 +77,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct JudgingArgs {
-    /// Divide amounts: by `second` of the recording, by the `total` of each side (shares), by N
+    /// Divide amounts by `second` of the recording, by the `total` of each side (shares), by N
     /// units of work in each run, or by OLD:NEW units
     #[arg(long, visible_alias = "normalize", value_name = "WHAT", value_parser = work)]
     pub(crate) per: Option<Work>,
@@ -110,7 +111,7 @@ pub(crate) struct JudgingArgs {
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) allow: Vec<String>,
 
-    /// Accepted share of false findings, on average; if nothing differs, the chance of any
+    /// Accepted false discovery rate: average share of reported changes that are due to chance
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub(crate) q: f64,
 
@@ -159,7 +160,7 @@ pub(crate) struct ShownArgs {
     pub(crate) all: bool,
 
     /// Show at most N rows, 0 for all [default: 30 on a terminal, otherwise all]
-    #[arg(short = 'n', long = "rows", value_name = "N")]
+    #[arg(short = 'n', long = "rows", value_name = "N", value_parser = number::<usize>(0..))]
     pub(crate) limit: Option<usize>,
 
     /// Do not shorten names to the terminal's width

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use super::reading::InputArgs;
+use super::values::number;
 
-/// Explains a recording in sentences, each with its number and the command that shows it.
+/// Explains a recording in sentences, each with a figure and the command that shows it.
 ///
 /// The text reports the amount and quality of the samples, the places with most time, and kinds of
 /// work with the functions that they are done for: allocation, copying, page faults, system calls
@@ -13,12 +14,13 @@ use super::reading::InputArgs;
 #[derive(Debug, Args)]
 #[command(mut_arg("latency", |argument| argument.hide(true)))]
 pub(crate) struct ExplainArgs {
-    /// Maximum number of words; the least important sentences are left out
+    /// Maximum number of words; rprof omits the least important sentences
     #[arg(
         long,
         help_heading = "Output",
         value_name = "WORDS",
-        default_value_t = 400
+        default_value_t = 400,
+        value_parser = number::<usize>(0..)
     )]
     pub(crate) budget: usize,
 

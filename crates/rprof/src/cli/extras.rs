@@ -75,7 +75,7 @@ pub(crate) struct ExtraArgs {
     pub(crate) clockid: Option<Clock>,
 
     /// Maximum callchain length in the kernel, in frames [default: kernel.perf_event_max_stack]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::number::<u16>(1..))]
     pub(crate) max_stack: Option<u16>,
 
     /// Keep only the newest samples that fit into the buffers of -m; write them at the end, or on

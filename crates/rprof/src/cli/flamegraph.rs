@@ -19,6 +19,10 @@ use super::waits::WaitArgs;
 /// make`. With -p, -a or another target, records until Ctrl-C or for --duration.
 #[derive(Debug, Args)]
 pub(crate) struct FlamegraphArgs {
+    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
     /// SVG file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -63,15 +67,11 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) min_width: f64,
 
     /// Width in pixels [default: the window's width]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    #[arg(long, value_name = "PIXELS", value_parser = values::number::<u32>(200..=100_000))]
     pub(crate) width: Option<u32>,
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
-
-    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Options of the commands that draw a recording, or a command that they record first.

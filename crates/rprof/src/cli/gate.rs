@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use super::diff::{JudgingArgs, ShownArgs, ToldArgs};
 use super::reading::FilterArgs;
 use super::suggested::{EVENTS, STACKS, suggested, text};
+use super::values;
 
 /// Records several runs of a command and checks whether it regressed.
 ///
@@ -21,8 +22,12 @@ use super::suggested::{EVENTS, STACKS, suggested, text};
 Exit status: 0 if nothing regressed, or if inconclusive (4 with --strict); 3 if something regressed; \
 1 if the command or rprof failed; 2 for usage errors, or if the sides cannot be compared, such as from two machines.")]
 pub(crate) struct GateArgs {
+    /// Command to run, with its arguments; or two commands separated by `:::`, the old one first
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
     /// Number of runs of each command
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = values::number::<u32>(1..=1000))]
     pub(crate) runs: u32,
 
     /// Folder of recordings to compare with
@@ -47,7 +52,7 @@ pub(crate) struct GateArgs {
     pub(crate) calibrate: bool,
 
     /// With --calibrate, number of random splits to compare
-    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "200", value_parser = values::number::<u32>(1..=100_000))]
     pub(crate) splits: u32,
 
     /// With --calibrate, compare runs in pairs, as for two alternating commands
@@ -81,8 +86,4 @@ pub(crate) struct GateArgs {
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-
-    /// Command to run, with its arguments; or two commands separated by `:::`, the old one first
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }

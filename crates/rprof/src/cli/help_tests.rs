@@ -32,6 +32,25 @@ fn help_of_every_command_is_the_reviewed_text() {
 }
 
 #[test]
+fn messages_for_invalid_numbers_name_the_accepted_ones() {
+    for sub in command().get_subcommands() {
+        let options = sub
+            .get_arguments()
+            .filter_map(|argument| argument.get_long());
+        for (option, value) in options.flat_map(|option| ["x", "0"].map(|value| (option, value))) {
+            let sub = sub.clone().no_binary_name(true);
+            let Err(error) = sub.try_get_matches_from([format!("--{option}={value}")]) else {
+                continue;
+            };
+            let text = error.to_string();
+            for words in ["invalid digit", "invalid float", " is not in "] {
+                assert!(!text.contains(words), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_visible_option_has_a_help_text_that_begins_with_a_capital() {
     let mut rprof = command();
     rprof.build();

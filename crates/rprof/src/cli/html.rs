@@ -16,6 +16,10 @@ use super::values;
 /// status of a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct HtmlArgs {
+    /// Command to run and record, with its arguments; or recordings and folded stacks to show, as with -i
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
     /// HTML file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "profile.html", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -39,7 +43,7 @@ pub(crate) struct HtmlArgs {
 
     /// Include line numbers and instructions of the N functions with most self, without the text of
     /// the sources
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, value_name = "N", value_parser = values::number::<u16>(1..=200))]
     pub(crate) annotate: Option<u16>,
 
     /// Include the text of these source lines too; every reader of the page can see it
@@ -53,8 +57,4 @@ pub(crate) struct HtmlArgs {
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
-
-    /// Command to run and record, with its arguments; or recordings and folded stacks to show, as with -i
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }

@@ -15,7 +15,7 @@ use super::HeaderFormat;
 /// it depends on values that you fill in.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Kinds, patterns, or parts of names [default: all events]
+    /// Kind, pattern, or part of a name [default: all events]
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
 

@@ -12,7 +12,7 @@ use super::values;
 /// Sends profiles to Pyroscope, Parca or an OpenTelemetry collector.
 ///
 /// Each FILE becomes one profile with the time of its recording. A profile above the server's size
-/// limit is sent in parts. If a server is busy or unreachable, rprof retries for two minutes.
+/// limit is sent in parts. If a server is busy or unreachable, rprof retries (--retry-for).
 /// Rejections are printed with the server's message, and the exit status is 1 if anything was not
 /// accepted. `--dry-run` shows what would be sent.
 #[derive(Debug, Args)]
@@ -25,7 +25,10 @@ pub(crate) struct PushArgs {
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
-    /// Run until Ctrl-C: send each file that `record --switch-output -o RECORDING` finishes
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Send each file that `record --switch-output -o RECORDING` finishes, until Ctrl-C
     #[arg(long, help_heading = "Sending", value_name = "RECORDING", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "input", "time"])]
     pub(crate) follow: Option<PathBuf>,
 
@@ -45,9 +48,6 @@ pub(crate) struct PushArgs {
 
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
 }
 
 /// Labels of profiles and samples.
@@ -113,7 +113,7 @@ pub(crate) struct LimitArgs {
     pub(crate) timeout: Duration,
 
     /// Send at most N stacks per request [default: the server type's limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>(1..))]
     pub(crate) max_samples: Option<u32>,
 
     /// Maximum size of a request, before compression, such as `4M` [default: the server type's

@@ -17,12 +17,12 @@ use super::waits::WaitArgs;
 /// Recording to read, and filters on it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Recordings or folded stacks to read; several are merged; `-` is standard input [default:
-    /// perf.data]
+    /// Recordings or profiles of other tools: folded stacks, pprof, Firefox, speedscope, Chrome and
+    /// others; several are merged; `-` is standard input [default: perf.data]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Recording or folded stacks to read (same as FILE)
+    /// Recording or profile of another tool to read, such as folded stacks (same as FILE)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: Vec<PathBuf>,
 
@@ -183,7 +183,7 @@ pub(crate) struct ReportArgs {
 
     /// Show a call tree below each row: `callee` shows callers (default when sorted by self),
     /// `caller` shows callees (default with --children); `,PERCENT` hides branches below this share
-    /// of all samples, or below twenty times this share of their row [default: 0.5]
+    /// of all samples, or below twenty times this share of their row [default PERCENT: 0.5]
     #[arg(short = 'g', long, help_heading = "Rows", value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
@@ -236,7 +236,7 @@ pub(crate) struct RowArgs {
     pub(crate) percent_limit: f64,
 
     /// Show at most N rows, 0 for all [default: one screen on a terminal, otherwise all]
-    #[arg(short = 'n', long = "rows", value_name = "N")]
+    #[arg(short = 'n', long = "rows", value_name = "N", value_parser = values::number::<usize>(0..))]
     pub(crate) limit: Option<usize>,
 
     /// Do not shorten names and paths to the terminal's width
@@ -443,7 +443,7 @@ pub(crate) struct ScriptArgs {
     pub(crate) ns: bool,
 
     /// Print at most N frames of each stack
-    #[arg(long, help_heading = "Output", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Output", value_name = "N", value_parser = values::number::<u32>(1..))]
     pub(crate) max_stack: Option<u32>,
 
     /// Print samples without their call stacks

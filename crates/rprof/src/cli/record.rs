@@ -21,6 +21,10 @@ use super::waits::OffCpuArgs;
 /// cannot be executed; 2 for usage errors, 1 if rprof failed, and 0 without a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
+    /// Command to run and record, with its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
@@ -62,10 +66,6 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-
-    /// Command to run and record, with its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Options for the output file.
@@ -77,7 +77,7 @@ pub(crate) struct OutputArgs {
     pub(crate) output: PathBuf,
 
     /// Compress with zstd at level 1 to 22 [default level: 1]
-    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = values::number::<i32>(1..=22))]
     pub(crate) compression_level: Option<i32>,
 
     /// Also count the default events of `rprof stat`, and store the counts in the recording
@@ -96,13 +96,13 @@ pub(crate) struct OutputArgs {
     pub(crate) switch_output: Option<SwitchAt>,
 
     /// Keep only the last N files of --switch-output
-    #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = values::number::<u32>(1..))]
     pub(crate) switch_max_files: Option<u32>,
 
     /// Run the COMMAND N times, and record each run to its own file: FILE.1 to FILE.N, or 1.data to
     /// N.data in a folder FILE, for `rprof gate --base`. Stops if a run fails, and deletes its
     /// recording
-    #[arg(long, value_name = "N", conflicts_with = "switch_output", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", conflicts_with = "switch_output", value_parser = values::number::<u32>(1..=1000))]
     pub(crate) runs: Option<u32>,
 
     /// Programs, libraries and JIT symbol files to embed in the recording
@@ -130,7 +130,7 @@ pub(crate) struct SamplingArgs {
     pub(crate) strict_freq: bool,
 
     /// Take a sample every N events, instead of at a frequency
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = values::number::<u64>(1..))]
     pub(crate) count: Option<u64>,
 
     // Before `event`, because clap removes an argument's indices when it fills the field.
@@ -200,7 +200,7 @@ pub(crate) struct SamplingArgs {
     ///
     /// By default, these threads get a low real-time priority only while they are late, and the
     /// writer for at most a quarter of the time. Needs CAP_SYS_NICE or `ulimit -r`.
-    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "PRIO", value_parser = values::number::<u8>(1..=99))]
     pub(crate) realtime: Option<u8>,
 
     /// Print errors only, no progress or summary

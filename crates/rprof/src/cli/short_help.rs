@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn positional_arguments_have_no_heading() {
+        for sub in command().get_subcommands() {
+            for argument in sub.get_positionals() {
+                let heading = argument.get_help_heading();
+                assert_eq!(heading, None, "{} {}", sub.get_name(), argument.get_id());
+            }
+        }
+    }
+
+    #[test]
     fn options_of_short_helps_exist() {
         let command = command();
         for short in SHORT_HELPS {

@@ -97,7 +97,7 @@ pub(crate) struct CountingArgs {
     pub(crate) interval_print: Option<Duration>,
 
     /// Stop after N intervals of -I
-    #[arg(long, value_name = "N", requires = "interval_print", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "interval_print", value_parser = values::number::<u64>(1..))]
     pub(crate) interval_count: Option<u64>,
 
     /// Show separate counts for each part
@@ -171,15 +171,15 @@ impl CountingArgs {
 #[command(next_help_heading = "Repeating and comparing")]
 pub(crate) struct RepeatingArgs {
     /// Run the command N times, and show how much runs differ [default: 1, or 10 with `:::`]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, value_name = "N", value_parser = values::number::<u32>(1..=100_000))]
     pub(crate) repeat: Option<u32>,
 
     /// Repeat the command for SECONDS, or a time such as 500ms or 2m; at least twice
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, conflicts_with = "repeat")]
     pub(crate) time: Option<Duration>,
 
-    /// Run it N times first, without counting [default: 0, or 1 with `:::`]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    /// Warm up: run the command N times first, without counting [default: 0, or 1 with `:::`]
+    #[arg(short, long, value_name = "N", value_parser = values::number::<u32>(0..=100_000))]
     pub(crate) warmup: Option<u32>,
 
     /// Run this with `sh` before each run, without counting

@@ -33,7 +33,7 @@ impl TimeSpan {
                 from: moment(from)?,
                 to: moment(to)?,
             },
-            None => slice(text).ok_or("expected FROM,TO")?,
+            None => slice(text).ok_or("expected FROM,TO, such as `1.5,3`, `10%,20%` or `-5s,`")?,
         };
         let is_backward = match (span.from, span.to) {
             (Some(Moment::Clock(from)), Some(Moment::Clock(to)))

@@ -17,11 +17,16 @@ use super::values;
 /// The default target is the whole system, or your processes if you lack the permission. Columns
 /// show self and total for the last seconds and since the start. Space pauses, `w` switches to
 /// everything since the start, `z` counts from zero, `W` writes the last seconds as perf.data; `?`
-/// lists the keys. If standard output is not a terminal, a table is printed for each interval, as
-/// with --batch.
+/// lists the keys. If standard output is not a terminal, rprof prints a table for each interval,
+/// as with --batch.
 #[derive(Debug, Args)]
 #[command(mut_arg("duration", |argument| argument.short(None)))]
 pub(crate) struct TopArgs {
+    /// Command to run and watch, with its arguments; without a terminal while the screen is in use;
+    /// `q` ends it
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
@@ -33,11 +38,6 @@ pub(crate) struct TopArgs {
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
-
-    /// Command to run and watch, with its arguments; without a terminal while the screen is in use;
-    /// `q` ends it
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Display options.
@@ -57,7 +57,7 @@ pub(crate) struct LookArgs {
     pub(crate) batch: bool,
 
     /// Stop after N intervals; implies --batch
-    #[arg(short = 'n', long = "intervals", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long = "intervals", value_name = "N", value_parser = values::number::<u64>(1..))]
     pub(crate) intervals: Option<u64>,
 
     /// Output format; `json` prints one line per interval and implies --batch
@@ -65,7 +65,7 @@ pub(crate) struct LookArgs {
     pub(crate) format: TopFormat,
 
     /// Print at most N rows, 0 for all [default: 20; all with --format json]
-    #[arg(short = 'E', long, value_name = "N")]
+    #[arg(short = 'E', long, value_name = "N", value_parser = values::number::<usize>(0..))]
     pub(crate) entries: Option<usize>,
 
     /// Sort by total: time in the function and its callees

@@ -1,5 +1,8 @@
 //! Parsers of option values: sizes, times, lists.
 
+use std::fmt::Display;
+use std::ops::{Bound, RangeBounds};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -71,6 +74,25 @@ pub(crate) struct Limit {
 /// with the list of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisterList(pub(crate) u64);
+
+/// Returns a parser of whole numbers in `range`, which includes its lower limit.
+pub(super) fn number<T>(
+    range: impl RangeBounds<T> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + 'static,
+{
+    move |text: &str| match text.parse::<T>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(match (range.start_bound(), range.end_bound()) {
+            (Bound::Included(least), Bound::Included(most)) => {
+                format!("expected a number from {least} to {most}")
+            }
+            (Bound::Included(least), _) => format!("expected a number of at least {least}"),
+            _ => "expected a number".to_owned(),
+        }),
+    }
+}
 
 /// Parses a list of registers, or `all`. For `?`, the error message lists the available registers.
 pub(super) fn registers(text: &str) -> Result<RegisterList, String> {
@@ -309,6 +331,18 @@ pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn number_outside_its_range_is_refused_with_the_limits() {
+        let runs = number::<u32>(1..=1000);
+        assert_eq!((runs("1"), runs("1000")), (Ok(1), Ok(1000)));
+        for wrong in ["", "x", "-1", "0", "1001", "99999999999", "1.5"] {
+            let message = "expected a number from 1 to 1000".to_owned();
+            assert_eq!(runs(wrong), Err(message), "{wrong}");
+        }
+        let message = "expected a number of at least 1".to_owned();
+        assert_eq!(number::<u64>(1..)("0"), Err(message));
+    }
 
     #[test]
     fn percentages_may_have_their_sign() {

@@ -12,17 +12,17 @@ use super::values;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct OffCpuArgs {
-    /// Record waits of threads, with duration and reason, as the event offcpu-time; short waits are
+    /// Record waits of threads with duration and reason, as the event offcpu-time; short waits are
     /// summed per stack up to 1/HZ seconds [default HZ: 1000]
     ///
     /// Without -e, also samples cpu-clock, so that CPU time and waits have the same unit (`rprof
     /// report --wall`).
-    #[arg(long, visible_alias = "wall", value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_alias = "wall", value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = values::number::<u32>(1..=1_000_000))]
     pub(crate) off_cpu: Option<u32>,
 
     /// Limit for recording context switches, in percent of a CPU's time; above it, switches are
     /// recorded in windows, and times extrapolated; 100 records all [default: 2]
-    #[arg(long, value_name = "PERCENT", requires = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "PERCENT", requires = "off_cpu", value_parser = values::number::<u32>(1..=100))]
     pub(crate) off_cpu_budget: Option<u32>,
 
     /// Record the thread that ended each wait, as a frame below its reason ([woken by NAME]), and
@@ -30,8 +30,8 @@ pub(crate) struct OffCpuArgs {
     #[arg(long, requires = "off_cpu")]
     pub(crate) wakers: bool,
 
-    /// Record when each thread runs, for --latency of `report` and other commands: context switches
-    /// without stacks
+    /// Record context switches for `report --latency`, and for --latency of other commands; without
+    /// stacks
     #[arg(long)]
     pub(crate) latency: bool,
 }
