@@ -139,6 +139,14 @@ fn what_does_not_compare_is_told_with_status_2() {
         assert!(run.err().contains(message), "{arguments}: {}", run.err());
         assert_eq!(run.out(), "", "{arguments}");
     }
+    std::fs::copy(here.path("new"), here.path("perf.data")).unwrap();
+    std::os::unix::fs::symlink("perf.data", here.path("link")).unwrap();
+    for same in ["perf.data", "./perf.data", "link"] {
+        let run = here.rprof(&format!("diff {same}")).exits(2);
+        run.says("both sides are perf.data: name the old and the new recording");
+    }
+    here.rprof("diff old").ok();
+    here.rprof("diff perf.data perf.data").ok();
     std::fs::write(here.path("empty"), "").unwrap();
     std::fs::write(here.path("damaged"), "PERFILE2 and nothing else").unwrap();
     for file in ["empty", "damaged"] {

@@ -1,6 +1,7 @@
 //! `rprof diff`, and the parts it shares with `rprof gate`.
 
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::{MemoryOptions, MemoryTime, Options};
@@ -399,10 +400,26 @@ fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
         ],
         false => [args.base.clone(), args.new.clone()],
     };
+    // Without NEW, both sides may be perf.data.
+    if args.base.is_empty() && args.new_file.is_none() && is_same_file(&old[0], &new[0]) {
+        let message = format!(
+            "both sides are {}: name the old and the new recording (`rprof diff OLD NEW`)",
+            new[0].display()
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     Ok([
         with_recordings_of_folders(&old)?,
         with_recordings_of_folders(&new)?,
     ])
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let inode = |path: &Path| {
+        let meta = std::fs::metadata(path).ok()?;
+        Some((meta.dev(), meta.ino()))
+    };
+    inode(one).is_some_and(|inode_of_one| inode(other) == Some(inode_of_one))
 }
 
 /// Runs of one side, and the machines that recorded them.
