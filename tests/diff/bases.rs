@@ -95,7 +95,7 @@ fn equal_runs_are_calibrated() {
     )
     .ok();
     run.prints("machine: ")
-        .prints("smallest rise that 2 runs a side show")
+        .prints("smallest rise detected in four of five cases, with 2 runs per side")
         .prints("knob_f");
     let json = here
         .rprof("gate --calibrate --base base --splits 20 --format json")

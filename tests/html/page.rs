@@ -307,7 +307,9 @@ fn a_page_too_large_is_coarser_and_says_so() {
     let here = Here::new();
     here.record("-g -F 999", &c("threads.c"), "0.2");
     let run = here.rprof("html --max-size 1K").ok();
-    run.says("to keep the page small, times were dropped (--max-size)");
+    run.says("made the page smaller for --max-size: ")
+        .says("times were dropped")
+        .says("the page exceeds --max-size");
     let browser = Browser::start(&here, 1300, 800);
     browser.open(&here.path("profile.html"));
     let told = browser.run("return document.querySelector('.told').textContent");

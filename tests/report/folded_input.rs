@@ -230,12 +230,12 @@ fn wrong_lines_are_told_and_the_others_kept() {
     let run = with_text("nothing of the kind\n")
         .rprof("report -i x.folded")
         .exits(1);
-    run.says("x.folded is not a perf.data file")
+    run.says("x.folded has an unknown format: it is neither a perf.data file")
         .says("nor folded stacks");
     let run = Here::new()
         .rprof("report -i -")
         .stdin(b"main;work\n")
         .exits(1);
-    run.says("standard input is not a perf.data file")
+    run.says("standard input has an unknown format: it is neither a perf.data file")
         .says("nor folded stacks");
 }

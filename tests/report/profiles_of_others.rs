@@ -350,9 +350,9 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ),
         (
             "Copyright 2026\nAll rights reserved\nby nobody\n",
-            "is not a perf.data file",
+            "it is neither a perf.data file",
         ),
-        ("\u{1f}\u{8b}", "is not a perf.data file"),
+        ("\u{1f}\u{8b}", "it is neither a perf.data file"),
         ("", "x is empty"),
     ] {
         std::fs::write(here.path("x"), text).expect("it can be written");

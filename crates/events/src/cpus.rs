@@ -24,7 +24,7 @@ pub enum CpuListError {
         source: std::io::Error,
     },
     /// A selected CPU is missing or offline.
-    #[error("CPU {cpu} cannot be watched: only {online} are online")]
+    #[error("cannot open events on CPU {cpu}: online CPUs are {online}")]
     Offline {
         /// First such CPU.
         cpu: u32,

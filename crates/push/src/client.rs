@@ -131,7 +131,7 @@ impl PushClient {
     pub fn probe(&self) -> Result<u16, String> {
         match self.agent.head(&self.address).call() {
             Ok(response) => Ok(response.status().as_u16()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(cause(&error)),
         }
     }
 
@@ -176,8 +176,16 @@ impl PushClient {
                     why: "unexpected answer; is this the right kind of server?".to_owned(),
                 }
             }
-            error => later(error.to_string()),
+            error => later(cause(error)),
         }
+    }
+}
+
+/// Returns the cause of a failure. ureq puts `io: ` before an error of the system.
+fn cause(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

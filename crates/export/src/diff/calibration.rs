@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::amount::{amount, noun, percent};
 use super::rows::{SortBy, sorted};
 use super::words;
+use crate::amounts::counted;
 use crate::clean::clean;
 
 const LISTED: usize = 15;
@@ -37,16 +38,15 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     )?;
     writeln!(
         out,
-        "# {} runs against {} others{}, {} times: {} raised a false alarm ({:.1} %), {} would have \
-         failed; {} alarms for more and {} for less",
-        found.runs,
-        found.runs,
+        "# {} per side{}, {} of equal runs: {} ({:.1} %), {} would have failed; {} alarms for more \
+         and {} for less",
+        counted(found.runs as u64, "run"),
         match diff.design {
             Design::Paired => " in pairs",
             Design::Independent => "",
         },
-        found.splits,
-        found.alarms,
+        counted(found.splits as u64, "comparison"),
+        counted(found.alarms as u64, "false alarm"),
         100.0 * found.alarm_share(),
         found.failed,
         found.directions[0],
@@ -62,8 +62,8 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     writeln!(out, "#")?;
     writeln!(
         out,
-        "# smallest rise that {} runs a side show in four of five cases:",
-        found.runs
+        "# smallest rise detected in four of five cases, with {} per side:",
+        counted(found.runs as u64, "run")
     )?;
     writeln!(out, "# {:>8} {:>10}  function", "share", "rise")?;
     let visible = |visible: Option<f64>| visible.map_or("-".into(), percent);
@@ -178,9 +178,9 @@ pub fn headline(found: &Calibration) -> String {
             100.0 * found.alarm_share()
         ),
         true => format!(
-            "STEADY: {} runs a side show a rise of the program of {visible}, and equal runs raise false alarms in {:.1} % of \
-             comparisons",
-            found.runs,
+            "STEADY: with {} per side, the smallest detectable rise of the program is {visible}; \
+             {:.1} % of comparisons of equal runs raise a false alarm",
+            counted(found.runs as u64, "run"),
             100.0 * found.alarm_share()
         ),
     }

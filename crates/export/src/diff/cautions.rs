@@ -24,7 +24,8 @@ pub fn caution(caution: &Caution) -> String {
             share * 100.0
         ),
         Caution::FewSamples(which, samples) => format!(
-            "the {} side has {samples:.1} samples a run, too few to compare; no verdict",
+            "no verdict: too few samples to compare, {samples:.1} per run on the {} side; record for \
+             longer, or with a higher -F",
             side(which)
         ),
         Caution::Damaged(which, recordings) => format!(

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub enum CgroupError {
     /// No hierarchy supports perf events.
     #[error(
-        "control groups cannot be watched here: neither cgroup v2 nor the v1 `perf_event` \
+        "cannot open events for control groups: neither cgroup v2 nor the v1 `perf_event` \
          hierarchy is mounted. `mount -t cgroup2 none /sys/fs/cgroup` mounts the former"
     )]
     NotMounted,

@@ -111,11 +111,20 @@ impl Picture for Page<'_> {
         if quiet {
             return Ok(());
         }
-        for step in &written.coarser {
-            say(format_args!("to keep the page small, {step} (--max-size)"));
+        let size = written.size as f64 / f64::from(1 << 20);
+        if !written.coarser.is_empty() {
+            let steps = written.coarser.join("; ");
+            say(format_args!(
+                "made the page smaller for --max-size: {steps}"
+            ));
+        }
+        if written.size > args.max_size {
+            say(format_args!(
+                "the page exceeds --max-size ({size:.1} MB): select samples with --time, --comm or \
+                 --symbol"
+            ));
         }
         if let Some(path) = path {
-            let size = written.size as f64 / f64::from(1 << 20);
             say(format_args!(
                 "wrote {} ({size:.1} MB); open it in a browser",
                 path.display()

@@ -93,8 +93,11 @@ fn reason(availability: Availability) -> String {
 
 fn nothing(filter: &Filter, no_tracepoints: Option<&TracefsError>) -> Failure {
     let mut message = match filter.names.as_slice() {
-        [] => "there are no such events here".to_owned(),
-        names => format!("there is no event here called `{}`", names.join("` or `")),
+        [] => "no event matches; `rprof list` shows all".to_owned(),
+        names => format!(
+            "no event or kind matches `{}`; `rprof list` shows all",
+            names.join("` or `")
+        ),
     };
     if let Some(why) = no_tracepoints {
         message = format!("{message}; {why}");

@@ -84,18 +84,21 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     if let Some(downloads) = downloads {
         downloads.print_summary();
     }
+    // Side records may be the purpose.
+    let is_empty = samples.iter().next().is_none() && options.side == SideRecords::default();
+    let by_filters =
+        || nothing_found::by_filters(&paths, &args.input.filter, &filter, samples.warnings());
+    if let Some(failure) = is_empty.then(by_filters).flatten() {
+        return Err(failure);
+    }
     if !args.input.quiet {
         let refused = symbolizer.refused_vmlinux().map(ToString::to_string);
         for warning in samples.warnings().iter().chain(&refused) {
             say(format_args!("warning: {warning}"));
         }
     }
-    // Side records may be the purpose.
-    if samples.iter().next().is_none() && options.side == SideRecords::default() {
-        let none = || nothing_found::without_samples(&paths);
-        return Err(
-            nothing_found::by_filters(&paths, &args.input.filter, &filter).unwrap_or_else(none),
-        );
+    if is_empty {
+        return Err(nothing_found::without_samples(&paths));
     }
     show(|out| Ok(script.write(&samples, out)?))?;
     Ok(0)

@@ -70,10 +70,16 @@ pub(crate) fn check_by(
     Err(anyhow::anyhow!(nothing_left(&[given], &profile.quality.warnings, paths)).into())
 }
 
-/// Returns the failure of filters that reject all samples; `None` without filters.
-pub(crate) fn by_filters(paths: &[PathBuf], args: &FilterArgs, filter: &Filter) -> Option<Failure> {
+/// Returns the failure of filters that reject all samples, with possible causes; `None` without
+/// filters.
+pub(crate) fn by_filters(
+    paths: &[PathBuf],
+    args: &FilterArgs,
+    filter: &Filter,
+    causes: &[String],
+) -> Option<Failure> {
     let given = given(args, filter);
-    (!given.is_empty()).then(|| anyhow::anyhow!(nothing_left(&given, &[], paths)).into())
+    (!given.is_empty()).then(|| anyhow::anyhow!(nothing_left(&given, causes, paths)).into())
 }
 
 pub(crate) fn without_samples(paths: &[PathBuf]) -> Failure {

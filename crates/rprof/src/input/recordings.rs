@@ -61,7 +61,7 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
         }
     }
     let data = PerfData::open(path).map_err(|error| match &error {
-        rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+        rprof_perfdata::Error::NotPerfData { path, found } => unknown_format(path, found),
         _ => anyhow::Error::msg(remedies::of_unreadable(&error)).into(),
     })?;
     Ok(Input::Recording(Box::new(data)))
@@ -81,7 +81,9 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
         Err(opened) => {
             let data =
                 PerfData::read(opened.into_stream(), name).map_err(|error| match &error {
-                    rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+                    rprof_perfdata::Error::NotPerfData { path, found } => {
+                        unknown_format(path, found)
+                    }
                     _ => error.into(),
                 })?;
             Ok(Input::Recording(Box::new(data)))
@@ -89,10 +91,14 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
     }
 }
 
-fn neither(error: &rprof_perfdata::Error) -> Failure {
-    let formats = "folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or a profile \
-        of the Firefox Profiler, speedscope, V8 or gperftools";
-    anyhow::anyhow!("{error}, nor {formats}").into()
+fn unknown_format(path: &Path, found: &str) -> Failure {
+    let path = path.display();
+    anyhow::anyhow!(
+        "{path} has an unknown format: it is neither a perf.data file (it begins with \"{found}\", \
+         not \"PERFILE2\") nor folded stacks (`FRAME;FRAME COUNT`), pprof, output of perf script, or \
+         a profile of the Firefox Profiler, speedscope, V8 or gperftools"
+    )
+    .into()
 }
 
 impl FilterArgs {
@@ -338,14 +344,14 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
         };
         let events = data.events().list();
         if !events.iter().any(|e| filter.wants_event(&e.name)) {
-            let known: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
-            let message = format!(
-                "no event {name:?} in {}: it has {}",
-                data.path().display(),
-                known.join(", ")
-            );
+            let path = data.path().display();
+            // Carries the records of processes, and has no samples.
+            let is_chosen = |name: &&str| !name.starts_with("dummy:");
+            let names = events.iter().map(|e| e.name.as_str());
+            let known: Vec<&str> = names.filter(is_chosen).collect();
+            let message = format!("no event {name:?} in {path}: it has {}", known.join(", "));
             let message = match &**name {
-                WAITS => format!("{message}; {FOR_MISSING_WAITS}"),
+                WAITS => format!("{path} has no waits: {FOR_MISSING_WAITS}"),
                 GROWTH => format!("{message}; {FOR_MISSING_SNAPSHOTS}"),
                 _ => message,
             };

@@ -19,7 +19,7 @@ pub(crate) const FOR_MISSING_SNAPSHOTS: &str =
     "`rprof record --memory` and `--alloc` record memory over time";
 
 /// Remedy for input without waits.
-pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records them";
+pub(crate) const FOR_MISSING_WAITS: &str = "`rprof record --off-cpu` records waits";
 
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {

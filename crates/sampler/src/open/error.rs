@@ -13,7 +13,7 @@ pub enum OpenEventsError {
     #[error(transparent)]
     Ring(#[from] MapRingError),
     /// A process or thread is not permitted.
-    #[error("cannot watch process {pid}: {}. {remedy}", ErrnoText(*errno))]
+    #[error("cannot open events for process {pid}: {}. {remedy}", ErrnoText(*errno))]
     Process {
         /// Process id.
         pid: u32,
@@ -23,7 +23,7 @@ pub enum OpenEventsError {
         remedy: Remedy,
     },
     /// No target exists.
-    #[error("{what} cannot be watched: {}", gone(*had))]
+    #[error("cannot open events for {what}: {}", gone(*had))]
     TargetsGone {
         /// Description of the target, such as `process 123`.
         what: String,
@@ -87,7 +87,7 @@ pub enum OpenEventsError {
 
 fn gone(had: usize) -> &'static str {
     match had {
-        0 => "it is not running. `ps -eLf` lists running threads",
+        0 => "it is not running; `ps -eLf` lists processes and threads",
         _ => "it exited first",
     }
 }

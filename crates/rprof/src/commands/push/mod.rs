@@ -138,7 +138,7 @@ impl<'a> Pusher<'a> {
             DeliveryProgress::Waiting(why, wait) => {
                 let wait = words::seconds(wait);
                 if !self.args.input.quiet {
-                    say(format_args!("not accepted yet ({why}): retrying in {wait}"));
+                    say(format_args!("cannot send yet: {why}; retrying in {wait}"));
                 }
                 line.say(&format!("sending {}: waiting {wait}", path.display()));
             }
