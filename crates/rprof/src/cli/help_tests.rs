@@ -34,9 +34,7 @@ fn help_of_every_command_is_the_reviewed_text() {
 #[test]
 fn messages_for_invalid_numbers_name_the_accepted_ones() {
     for sub in command().get_subcommands() {
-        let options = sub
-            .get_arguments()
-            .filter_map(|argument| argument.get_long());
+        let options = sub.get_arguments().filter_map(clap::Arg::get_long);
         for (option, value) in options.flat_map(|option| ["x", "0"].map(|value| (option, value))) {
             let sub = sub.clone().no_binary_name(true);
             let Err(error) = sub.try_get_matches_from([format!("--{option}={value}")]) else {
