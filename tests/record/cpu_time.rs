@@ -66,7 +66,7 @@ fn a_stopped_process_was_not_asleep() {
     let here = Here::new();
     let script = "\"$0\" 0.2; sh -c 'kill -STOP $$' & sleep 1.2; kill -CONT $!; wait";
     let (run, _) = record(&here, "-F 999", script);
-    run.says(" s stopped by a signal or a debugger");
+    run.says(" s stopped by a signal, a debugger or the cgroup freezer");
     let report = Report::parse(&here.rprof("report --format json").ok());
     let time = &report.quality["cpu_time"];
     let [stopped, wall] = ["stopped", "wall"].map(|name| time[name].as_f64().unwrap_or_default());

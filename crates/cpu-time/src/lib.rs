@@ -52,7 +52,8 @@ pub struct CpuTime {
     pub waiting: Option<Duration>,
     /// Time that the workload's cgroup was throttled by its CPU quota. `None` if unknown.
     pub throttled: Option<Duration>,
-    /// Time that a process of the workload was stopped by a signal or a debugger. `None` if unknown.
+    /// Time that a process of the workload was stopped by a signal, a debugger or the cgroup
+    /// freezer. `None` if unknown.
     pub stopped: Option<Duration>,
     /// Number of CPUs that came online during the recording. The used CPU time includes them, and no
     /// sample does.
@@ -66,7 +67,7 @@ pub struct OffCpuTime {
     pub waiting: Duration,
     /// All threads slept.
     pub asleep: Duration,
-    /// A signal or a debugger had stopped a process.
+    /// A signal, a debugger or the cgroup freezer had stopped a process.
     pub stopped: Duration,
 }
 

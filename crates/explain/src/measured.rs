@@ -126,7 +126,7 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         let stopped = share(off.stopped);
         if stopped >= IDLE {
             let text = format!(
-                "For {} of the time a signal or a debugger had stopped the program.",
+                "For {} of the time a signal, a debugger or the cgroup freezer had stopped the program.",
                 share_text(stopped)
             );
             add(text, "report", 650.0 + stopped);

@@ -30,7 +30,10 @@ const REASONS: [(&str, &str); 16] = [
     ("[terminal]", "for a terminal"),
     ("[message]", "for a message of another process"),
     ("[signal]", "for a signal"),
-    ("[stopped]", "because a signal or a debugger had stopped it"),
+    (
+        "[stopped]",
+        "because a signal, a debugger or the cgroup freezer had stopped it",
+    ),
     ("[off CPU]", "for an unknown reason"),
     (
         "[stack not taken]",

@@ -42,7 +42,7 @@ pub struct Delay {
     pub waiting: Duration,
     /// Part of it while a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
-    /// Wall time that a signal or a debugger had stopped a process.
+    /// Wall time that a signal, a debugger or the cgroup freezer had stopped a process.
     pub stopped: Duration,
 }
 
@@ -245,8 +245,10 @@ impl Delays {
         self.left_out |= at < pids.len();
         let mut processes: Vec<u32> = threads.iter().map(|thread| thread.pid).collect();
         processes.dedup();
-        let is_stopped =
-            |pid: &u32| (self.proc.stat(*pid)).is_some_and(|process| process.is_stopped);
+        let is_stopped = |pid: &u32| {
+            (self.proc.stat(*pid)).is_some_and(|process| process.is_stopped)
+                || self.proc.is_frozen(*pid)
+        };
         self.stops
             .add(Instant::now(), processes.iter().any(is_stopped));
         for pid in processes.into_iter().take(MAX_IN_GROUPS) {

@@ -82,7 +82,7 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
     assert_eq!(
         words(stopped),
         [
-            "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU, 0.298 s asleep, 1.50 s stopped by a signal or a debugger"
+            "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU, 0.298 s asleep, 1.50 s stopped by a signal, a debugger or the cgroup freezer"
         ]
     );
     // Two threads busy half of the time; a short run; a busy thread.

@@ -89,7 +89,10 @@ impl Finding {
                 });
                 let stopped = match off_cpu.stopped {
                     Duration::ZERO => String::new(),
-                    time => format!(", {} s stopped by a signal or a debugger", seconds(time)),
+                    time => format!(
+                        ", {} s stopped by a signal, a debugger or the cgroup freezer",
+                        seconds(time)
+                    ),
                 };
                 format!(
                     "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep{stopped}",

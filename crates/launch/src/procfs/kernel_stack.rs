@@ -4,6 +4,10 @@ use std::fs;
 
 use super::Procfs;
 
+/// Kernel functions in which the cgroup freezer holds a thread, in versions 2 and 1. Version 2 is
+/// inlined into `get_signal` in Linux 6.18.
+const FREEZER: [&str; 3] = ["do_freezer_trap", "get_signal", "__refrigerator"];
+
 /// Maximum number of functions read from one stack.
 const MAX_FUNCTIONS: usize = 64;
 
@@ -20,6 +24,13 @@ pub struct KernelPlace {
 }
 
 impl Procfs {
+    /// Returns true if the cgroup freezer holds a thread. Its state is S or D, as if it slept. False
+    /// without permission for `/proc/TID/wchan` (PTRACE_MODE_READ).
+    pub(crate) fn is_frozen(&self, tid: u32) -> bool {
+        let channel = fs::read_to_string(self.folder(tid).join("wchan"));
+        channel.is_ok_and(|channel| FREEZER.contains(&channel.trim()))
+    }
+
     /// Returns the kernel functions on the stack of a blocked thread, innermost first, without the
     /// scheduler's. Reads `/proc/TID/stack` (CAP_SYS_ADMIN), or else the innermost one from
     /// `/proc/TID/wchan` (PTRACE_MODE_READ). Empty for a runnable thread, or without permission.

@@ -62,6 +62,22 @@ const FAULTS: &[&str] = &[
     "do_page_fault",
 ];
 
+/// Reasons by functions that call the scheduler themselves. What they call besides has reasons of
+/// its own: the way out of the kernel handles signals, which end or freeze the thread, and limits of
+/// memory. Linux 6.18 inlines `do_freezer_trap` into `get_signal`.
+const REASONS_OF_DIRECT: &[(&str, &[&str])] = &[
+    (
+        WAITING_FOR_CPU,
+        &[
+            "exit_to_user_mode*",
+            "do_notify_resume",
+            "irqentry_exit*",
+            "syscall_exit_to_user_mode*",
+        ],
+    ),
+    ("[stopped]", &["get_signal"]),
+];
+
 /// Reasons, by the innermost matching kernel function.
 const REASONS: &[(&str, &[&str])] = &[
     (
@@ -70,9 +86,6 @@ const REASONS: &[(&str, &[&str])] = &[
             "preempt_schedule*",
             "__cond_resched",
             "_cond_resched",
-            "exit_to_user_mode*",
-            "irqentry_exit*",
-            "syscall_exit_to_user_mode*",
             "raw_irqentry_exit_cond_resched",
             "do_sched_yield",
             "__do_sys_sched_yield",
@@ -181,7 +194,13 @@ const REASONS: &[(&str, &[&str])] = &[
     ),
     (
         "[stopped]",
-        &["do_signal_stop", "ptrace_stop", "do_jobctl_trap"],
+        &[
+            "do_signal_stop",
+            "ptrace_stop",
+            "do_jobctl_trap",
+            "do_freezer_trap",
+            "__refrigerator",
+        ],
     ),
     (
         "[message]",
@@ -433,21 +452,21 @@ fn plain(name: &str) -> &str {
 /// ```
 pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str> {
     let names: Vec<&str> = kernel.into_iter().map(plain).collect();
-    let known = |name: &&str| {
-        let found = REASONS.iter().find(|(_, of)| is_one_of(name, of));
-        found.map(|(reason, _)| *reason)
+    let find = |reasons: &[(&'static str, &[&str])], name: &str| {
+        let mut reasons = reasons.iter();
+        let (reason, _) = reasons.find(|(_, of)| is_one_of(name, of))?;
+        Some(*reason)
     };
-    let found = names.iter().find_map(known);
+    let own = (names.iter()).find(|name| !is_one_of(name, SCHEDULER));
+    let found = (names.iter().find_map(|name| find(REASONS, name)))
+        .or_else(|| find(REASONS_OF_DIRECT, own?));
     let is_fault = names.iter().any(|name| is_one_of(name, FAULTS));
     match found {
         Some("[disk]" | "[kernel lock]" | "[kernel thread]") | None if is_fault => {
             PAGE_FAULT.into()
         }
         Some(reason) => reason.into(),
-        None => {
-            let own = names.iter().find(|name| !is_one_of(name, SCHEDULER));
-            own.map_or(OFF_CPU.into(), |own| format!("[{own}]").into())
-        }
+        None => own.map_or(OFF_CPU.into(), |own| format!("[{own}]").into()),
     }
 }
 

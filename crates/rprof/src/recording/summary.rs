@@ -17,7 +17,7 @@ use rprof_recorder::{
 use rprof_sampler::Degradation;
 
 use crate::recording::rights::hidden_by;
-use crate::recording::waits::{run_delay, thread_time};
+use crate::recording::waits::{run_delay, stopped_time, thread_time};
 use crate::recording::{alloc, memory};
 use crate::wording::messages::say;
 use crate::wording::remedies;
@@ -56,6 +56,8 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     if let Some(time) = &summary.thread_time {
         let ring = summary.loss_advice.as_ref().and_then(larger_ring);
         lines.extend(thread_time(summary.waits, time, ring));
+        let stopped = (summary.cpu_time.as_ref()).and_then(|time| time.stopped);
+        lines.extend(stopped.map(stopped_time));
     }
     lines.extend(summary.memory.iter().flat_map(memory::lines));
     lines.extend(summary.allocations.iter().flat_map(alloc::lines));
@@ -181,8 +183,8 @@ fn without_samples(time: Option<&CpuTime>, events: &[String]) -> String {
             off_cpu.waiting.as_secs_f64()
         ),
         (Some(share), Some(off_cpu)) if share > 0.9 && off_cpu.stopped > off_cpu.asleep => format!(
-            "a signal or a debugger stopped the target for {:.3} s, and it used {ran}; `kill -CONT \
-             PID` lets it run",
+            "a signal, a debugger or the cgroup freezer stopped the target for {:.3} s, and it used \
+             {ran}; `kill -CONT PID` ends the stop of a signal",
             off_cpu.stopped.as_secs_f64()
         ),
         (Some(share), Some(_)) if share > 0.9 => {

@@ -139,6 +139,15 @@ pub(crate) fn run_delay(delay: &RunDelay) -> String {
     )
 }
 
+/// Says for how long a process could not run, which the line before counts as blocked.
+pub(crate) fn stopped_time(time: Duration) -> String {
+    format!(
+        "a signal, a debugger or the cgroup freezer stopped a process for {:.3} s, which counts as \
+         blocked",
+        time.as_secs_f64()
+    )
+}
+
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime, ring: Option<String>) -> Vec<String> {
     let samples = counted(waits, "sample");
     let seconds = |ns: u64| format!("{:.3} s", Duration::from_nanos(ns).as_secs_f64());

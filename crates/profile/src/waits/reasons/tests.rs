@@ -71,6 +71,38 @@ fn reasons_are_those_of_the_kernels_functions() {
             "[waiting for a CPU]",
         ),
         (
+            "get_signal arch_do_signal_or_restart exit_to_user_mode_loop do_syscall_64",
+            "[stopped]",
+        ),
+        (
+            "schedule __refrigerator get_signal arch_do_signal_or_restart exit_to_user_mode_loop",
+            "[stopped]",
+        ),
+        (
+            "schedule do_signal_stop get_signal arch_do_signal_or_restart exit_to_user_mode_loop",
+            "[stopped]",
+        ),
+        (
+            "schedule ptrace_stop ptrace_do_notify get_signal exit_to_user_mode_loop",
+            "[stopped]",
+        ),
+        (
+            "schedule coredump_task_exit do_exit do_group_exit get_signal exit_to_user_mode_loop",
+            "[coredump_task_exit]",
+        ),
+        (
+            "schedule schedule_timeout_killable __mem_cgroup_handle_over_high exit_to_user_mode_loop",
+            "[__mem_cgroup_handle_over_high]",
+        ),
+        (
+            "schedule io_schedule folio_wait_bit_common ext4_sync_file task_work_run exit_to_user_mode_loop",
+            "[disk]",
+        ),
+        (
+            "schedule irqentry_exit_to_user_mode asm_sysvec_apic_timer_interrupt",
+            "[waiting for a CPU]",
+        ),
+        (
             "preempt_schedule_common __cond_resched vfs_write",
             "[waiting for a CPU]",
         ),
