@@ -69,9 +69,10 @@ impl Requests {
     }
 
     /// Returns true if the largest process had much more resident memory than was requested here at
-    /// the peak: mmap(2), a garbage-collected heap, or an allocator with other names made it.
+    /// the peak: mmap(2), mapped files, a garbage-collected heap, or an allocator with other names
+    /// made it.
     pub fn lacks_most(&self) -> bool {
-        self.resident > (2 * LITTLE).max(self.peak.saturating_mul(2).saturating_add(LITTLE))
+        self.resident > self.peak.saturating_mul(2).saturating_add(LITTLE)
     }
 
     /// Returns notes for the file.

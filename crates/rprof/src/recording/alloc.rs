@@ -328,7 +328,8 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
     if made.unloaded.is_none() && made.own_malloc.is_none() && all.lacks_most() {
         lines.push(
             "most resident memory did not come from malloc: an allocator with other names (such as \
-             mi_malloc), mmap(2) or a garbage-collected heap made it; --memory records it"
+             mi_malloc), mmap(2), mapped files or a garbage-collected heap made it; --memory records \
+             it"
                 .to_owned(),
         );
     }
@@ -345,7 +346,11 @@ pub(crate) fn lines(made: &Allocated) -> Vec<String> {
 pub(crate) fn without_samples(made: &Allocated) -> Option<String> {
     let all = &made.requests;
     let is_seen = all.probes == 0 && all.unloaded == 0 && all.own_malloc == 0 && !all.lacks_most();
-    is_seen.then(|| "the program requested too little memory; --alloc=4K samples more".to_owned())
+    is_seen.then(|| {
+        "the program requested too little memory from malloc; --alloc=4K samples more, and \
+         --memory records memory of any allocator"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]
