@@ -111,6 +111,12 @@ impl CodePage {
     fn is_valid_at(&self, time: u64) -> bool {
         time <= self.read.saturating_add(self.trusted)
     }
+
+    /// Returns true for code of a file that is as good as a read that does not end in time. The
+    /// reading thread may wait for a CPU longer than the samples can.
+    fn serves_until_read(&self, time: u64) -> bool {
+        self.is_of_file && self.bytes.is_some() && time <= self.read.saturating_add(TRUSTED.1)
+    }
 }
 
 fn place_of(pid: Pid, start: u64) -> usize {
@@ -130,6 +136,15 @@ impl Reader {
             true => HASTE,
             false => PATIENCE.of_one,
         };
+        self.call_within(user, most, call)
+    }
+
+    fn call_within<R: Send + 'static>(
+        &self,
+        user: u32,
+        most: Duration,
+        call: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
         let boosted = self.backlog.boosted().clone();
         let call = move || {
             // All samples wait meanwhile.
@@ -147,7 +162,7 @@ impl Process {
     /// Opens the memory of a process. The inner `None` means unreadable, the outer one a timeout.
     fn open(pid: Pid, reader: &Arc<Reader>) -> Option<Option<Process>> {
         let user = PatientCalls::user_of(pid.0.cast_unsigned());
-        let file = reader.call(user, move || MemoryFile::open(pid))?;
+        let file = reader.call_within(user, PATIENCE.of_one, move || MemoryFile::open(pid))?;
         Some(file.map(|file| Process {
             user,
             file: Arc::new(file),
@@ -156,8 +171,21 @@ impl Process {
     }
 
     fn read(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
+        let read = self.reading(pages);
+        self.reader.call(self.user, read).ok_or(NotInTime)
+    }
+
+    /// Reads pages that many samples need. Without them, all these would end, so the backlog does
+    /// not shorten the wait.
+    fn read_first(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
+        let read = self.reading(pages);
+        let found = self.reader.call_within(self.user, PATIENCE.of_one, read);
+        found.ok_or(NotInTime)
+    }
+
+    fn reading(&self, pages: Vec<u64>) -> impl FnOnce() -> Vec<(u64, Page)> + Send + 'static {
         let file = Arc::clone(&self.file);
-        let read = move || {
+        move || {
             let mut found = Vec::with_capacity(pages.len());
             let mut bytes = Vec::new();
             // Adjacent pages are read with one call, up to the first unreadable page.
@@ -167,8 +195,7 @@ impl Process {
                 }
             }
             found
-        };
-        self.reader.call(self.user, read).ok_or(NotInTime)
+        }
     }
 }
 
@@ -301,7 +328,14 @@ impl ProcessMemories {
             let Some(process) = self.of(pid)? else {
                 return Ok(0);
             };
-            self.read_code(&mut pages, &process, (pid, start), is_of_file)?;
+            let is_known = |page: &CodePage| page.pid == pid && page.start == start;
+            let known = pages[place].as_ref().filter(|page| is_known(page));
+            let serves = known.is_some_and(|page| page.serves_until_read(self.time.get()));
+            let is_first = known.is_none();
+            let read = self.read_code(&mut pages, &process, (pid, start), (is_of_file, is_first));
+            if !serves {
+                read?;
+            }
         }
         let bytes = pages[place].as_mut().and_then(|page| {
             page.is_used = true;
@@ -324,7 +358,7 @@ impl ProcessMemories {
         pages: &mut [Option<CodePage>],
         process: &Process,
         (pid, start): (Pid, u64),
-        is_of_file: bool,
+        (is_of_file, is_first): (bool, bool),
     ) -> Result<(), NotInTime> {
         let now = self.time.get();
         let is_stale = |page: &&CodePage| page.pid == pid && page.is_used && !page.is_valid_at(now);
@@ -335,7 +369,10 @@ impl ProcessMemories {
         let mut wanted = vec![start];
         wanted.extend(others.take(MAX_TOGETHER));
         let read = rprof_sampler::monotonic_ns();
-        let mut found = process.read(wanted.clone())?;
+        let mut found = match is_first {
+            true => process.read_first(wanted.clone())?,
+            false => process.read(wanted.clone())?,
+        };
         for at in wanted {
             let known = found.iter().position(|(start, _)| *start == at);
             let bytes = known.map(|known| found.swap_remove(known).1);

@@ -4,6 +4,21 @@ fn memories() -> ProcessMemories {
     ProcessMemories::new(Backlog::default())
 }
 
+/// Returns a reader that waits for a user's processes as often as it needs to.
+fn endlessly_patient() -> ProcessMemories {
+    let endless = Rate {
+        most: u64::MAX / 2,
+        a_second: 0,
+    };
+    let patience = Patience {
+        of_one: Duration::from_millis(20),
+        of_user: endless,
+        of_all: endless,
+        ..PATIENCE
+    };
+    ProcessMemories::with_patience(Backlog::default(), patience)
+}
+
 /// Bytes of this process. The reading thread may be preempted for long.
 fn retried<T>(memories: &mut ProcessMemories, read: impl Fn(&ProcessMemories) -> Option<T>) -> T {
     let own = Pid(std::process::id().cast_signed());
@@ -78,17 +93,7 @@ fn what_is_not_read_in_time_is_not_taken_for_nothing() {
 
 #[test]
 fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
-    let endless = Rate {
-        most: u64::MAX / 2,
-        a_second: 0,
-    };
-    let patience = Patience {
-        of_one: Duration::from_millis(20),
-        of_user: endless,
-        of_all: endless,
-        ..PATIENCE
-    };
-    let mut memories = ProcessMemories::with_patience(Backlog::default(), patience);
+    let mut memories = endlessly_patient();
     let own = Pid(std::process::id().cast_signed());
     let here = 7_u64;
     let copy = |memories: &ProcessMemories| {
@@ -114,6 +119,43 @@ fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
         copy(&memories)
     });
     assert_eq!(found, Some(7));
+}
+
+/// The reading thread may wait for a CPU longer than samples can wait for it.
+#[test]
+fn code_of_files_that_cannot_be_read_again_in_time_serves_for_a_while() {
+    let code = memories as *const () as u64;
+    let mut memories = endlessly_patient();
+    let own = Pid(std::process::id().cast_signed());
+    let copy = |memories: &ProcessMemories, is_of_file| {
+        let mut bytes = [0; 8];
+        let copied = memories.copy(own, code, &mut bytes, is_of_file);
+        copied.map(|_| bytes)
+    };
+    for is_of_file in [true, false] {
+        memories.forget(own);
+        let first = retried(&mut memories, |memories| copy(memories, is_of_file).ok());
+        let process = retried(&mut memories, |memories| memories.of(own).ok().flatten());
+        let hang = || {
+            let (end, wait) = std::sync::mpsc::sync_channel::<()>(0);
+            let hangs = move || wait.recv().is_ok();
+            assert!(process.reader.call(process.user, hangs).is_none());
+            end
+        };
+        let ends = [hang(), hang()];
+        let start = code - code % PAGE as u64;
+        let read = (memories.code.borrow().iter().flatten())
+            .find(|page| page.start == start)
+            .map(|page| page.read);
+        let limit = read.expect("the page was read") + TRUSTED.1;
+        memories.at(limit);
+        let again = copy(&memories, is_of_file);
+        memories.at(limit + 1);
+        let late = copy(&memories, is_of_file);
+        assert_eq!(again, is_of_file.then_some(first).ok_or(NotInTime));
+        assert_eq!(late, Err(NotInTime), "it may have changed since");
+        drop(ends);
+    }
 }
 
 /// The reads of a busy machine are slow, and many samples need the same code.
