@@ -108,6 +108,7 @@ pub(crate) struct Memory {
     targets: FxHashSet<i32>,
     /// Attached processes without a look.
     unseen: FxHashSet<i32>,
+    /// Live threads by process. A process ends with its last thread.
     threads: FxHashMap<i32, FxHashSet<i32>>,
     /// Process and pages of the last fault, by thread: one, or those of a huge page.
     last_faults: FxHashMap<i32, (i32, Range<u64>)>,
@@ -131,6 +132,18 @@ pub(crate) struct Memory {
     faults: u64,
     taken_looks: u64,
     last: u64,
+}
+
+/// Returns the attached threads by process. They have no records before those of threads that begin
+/// and end meanwhile.
+fn threads_of(session: &Session) -> FxHashMap<i32, FxHashSet<i32>> {
+    let mut threads = FxHashMap::<i32, FxHashSet<i32>>::default();
+    for thread in session.attached() {
+        if let (Ok(pid), Ok(tid)) = (i32::try_from(thread.pid), i32::try_from(thread.tid)) {
+            threads.entry(pid).or_default().insert(tid);
+        }
+    }
+    threads
 }
 
 impl Memory {
@@ -166,7 +179,7 @@ impl Memory {
             waiting: VecDeque::new(),
             targets,
             unseen: attached,
-            threads: FxHashMap::default(),
+            threads: threads_of(session),
             last_faults: FxHashMap::default(),
             releases: Releases::of(session, page_bytes),
             heaps: FxHashMap::default(),
