@@ -72,15 +72,23 @@ impl CallEdges {
         let Some(target) = call_target(return_address, modules).flatten() else {
             return true;
         };
-        let is_possible = self.leads_to(target, below, modules);
-        if let Some(key) = key {
+        let mut is_final = true;
+        let is_possible = self.leads_to(target, below, modules, &mut is_final);
+        if let Some(key) = key.filter(|_| is_final) {
             insert(&self.edges, key, is_possible);
         }
         is_possible
     }
 
     /// Returns true if the code at `below` belongs to the function at `target`, or to one that it jumps to.
-    fn leads_to(&self, target: u64, below: u64, modules: &dyn Modules) -> bool {
+    /// Sets `is_final` to false if the dynamic linker may change this.
+    fn leads_to(
+        &self,
+        target: u64,
+        below: u64,
+        modules: &dyn Modules,
+        is_final: &mut bool,
+    ) -> bool {
         let mut functions = vec![target];
         let mut next = 0;
         while let Some(&function) = functions.get(next) {
@@ -99,7 +107,10 @@ impl CallEdges {
             }
             if table.is_plt(svma) {
                 match linked_function(function, below, (table, bias), modules) {
-                    Some(linked) if functions.len() < MAX_FUNCTIONS => functions.push(linked),
+                    Linked::Function(linked) if functions.len() < MAX_FUNCTIONS => {
+                        functions.push(linked);
+                    }
+                    Linked::Unbound => *is_final = false,
                     _ => return true,
                 }
                 continue;
@@ -268,25 +279,45 @@ fn begins_behind_call(
         })
 }
 
-/// Returns the function in a library that an entry of a procedure linkage table of x86-64 calls, if the
-/// entry is bound. `below` must be in the image of the entry, or code of the library without call
-/// frame information. Other code of the library may be the function that binds entries.
+/// Destination of an entry of a procedure linkage table.
+enum Linked {
+    Function(u64),
+    /// None yet: the first call goes to the dynamic linker.
+    Unbound,
+    Unknown,
+}
+
+/// Returns the function that an entry of a procedure linkage table of x86-64 calls. `below` must be in
+/// the image of the entry, or code of the function's library without call frame information. Other code of
+/// the library may be the function that binds entries.
 fn linked_function(
     entry: u64,
     below: u64,
     (table, bias): (&UnwindTable, u64),
     modules: &dyn Modules,
-) -> Option<u64> {
-    let slot = linkage_slot(entry, modules).filter(|_| table.arch() == Arch::X86_64)?;
-    let linked = pointer(slot, modules)?;
-    let library = modules.find(linked)?;
-    let image = (library.table?, library.bias);
-    let is_undescribed =
-        is_image_of(below, image, modules) && !image.0.covers(below.wrapping_sub(image.1));
+) -> Linked {
+    let slot = linkage_slot(entry, modules).filter(|_| table.arch() == Arch::X86_64);
+    let Some(linked) = slot.and_then(|slot| pointer(slot, modules)) else {
+        return Linked::Unknown;
+    };
     let is_own =
         is_image_of(below, (table, bias), modules) && !table.is_plt(below.wrapping_sub(bias));
-    let is_in_library = !is_image_of(linked, (table, bias), modules);
-    (is_in_library && (is_undescribed || is_own)).then_some(linked)
+    if is_image_of(linked, (table, bias), modules) {
+        return match table.is_plt(linked.wrapping_sub(bias)) {
+            _ if !is_own => Linked::Unknown,
+            true => Linked::Unbound,
+            false => Linked::Function(linked),
+        };
+    }
+    let library = modules.find(linked);
+    let image = library.and_then(|library| Some((library.table?, library.bias)));
+    let is_undescribed = image.is_some_and(|image| {
+        is_image_of(below, image, modules) && !image.0.covers(below.wrapping_sub(image.1))
+    });
+    match image.is_some() && (is_undescribed || is_own) {
+        true => Linked::Function(linked),
+        false => Linked::Unknown,
+    }
 }
 
 /// Returns the number of bytes on the stack above the return address at a place in a function, by

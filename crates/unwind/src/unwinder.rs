@@ -127,6 +127,15 @@ impl Unwinder {
         end
     }
 
+    /// Returns false if the call before the return address of `caller` cannot have led to the function of
+    /// `callee`. For frames that were read at different times.
+    #[must_use]
+    pub fn may_call(&self, caller: &Frame, callee: &Frame, modules: &dyn Modules) -> bool {
+        let below = callee.lookup_address();
+        let edges = &self.calls.edges;
+        caller.kind != FrameKind::Caller || edges.is_possible(caller.address, below, modules)
+    }
+
     /// Calls `observe` with the frames so far and the registers of the last one.
     fn unwind_observed(
         &mut self,
@@ -178,7 +187,7 @@ impl Unwinder {
     fn follow(
         &self,
         mut frame: Frame,
-        registers: &Registers,
+        sampled: &Registers,
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
@@ -187,7 +196,7 @@ impl Unwinder {
         cache: &mut RuleCache,
         observe: &mut dyn FnMut(&[Frame], &Registers),
     ) -> UnwindOutcome {
-        let mut registers = *registers;
+        let mut registers = *sampled;
         let generation = modules.generation();
         let code_at = |address: u64, cache: &mut RuleCache| {
             let Some(generation) = generation else {
@@ -225,6 +234,20 @@ impl Unwinder {
                     let sp = registers.sp();
                     match rule.apply(&mut registers, memory) {
                         Ok(caller) => Ok((caller, FoundBy::Cfi)),
+                        Err(Fault::Register(register)) => self
+                            .where_register_is_missing(
+                                frame,
+                                &mut registers,
+                                memory,
+                                modules,
+                                blobs,
+                            )
+                            .ok_or(UnwindOutcome::Truncated(
+                                TruncationReason::MissingRegister {
+                                    address: frame.address,
+                                    register,
+                                },
+                            )),
                         Err(fault) => {
                             Err(UnwindOutcome::Truncated(cause(fault, frame.address, sp)))
                         }
@@ -307,6 +330,27 @@ impl Unwinder {
             }
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
                 let root = self.root_of(callee, memory, modules, blobs);
+                if root.is_none()
+                    && frames.len() == 1
+                    && limit > 1
+                    && by == FoundBy::Cfi
+                    && let Some((caller, by)) =
+                        self.by_code_alone(callee, sampled, &mut registers, memory, modules, blobs)
+                    && let Some(address) = caller.return_address
+                {
+                    frame = Frame {
+                        address,
+                        sp: registers.sp(),
+                        slot: caller.slot,
+                        kind,
+                        found_by: by,
+                    };
+                    code = code_at(frame.lookup_address(), cache);
+                    registers.set_ip(address);
+                    frames.push(frame);
+                    observe(frames, &registers);
+                    continue;
+                }
                 let not_mapped = UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
                 return root.map_or(not_mapped, UnwindOutcome::Complete);
             }
@@ -436,11 +480,10 @@ impl Unwinder {
         match context.step(registers) {
             Outcome::Caller(caller, by) => Ok((caller, by)),
             Outcome::Root(root) => Err(UnwindOutcome::Complete(root)),
-            Outcome::Unreadable(at) => Err(UnwindOutcome::Truncated(cause(
-                Fault::Memory(at),
-                address,
-                sp,
-            ))),
+            Outcome::Unreadable(at) => Err(match cause(Fault::Memory(at), address, sp) {
+                TruncationReason::BadMemory { address: slot } => on_other_stack(frame, slot),
+                cause => UnwindOutcome::Truncated(cause),
+            }),
             // A handler of signals has a caller, which its code shows.
             Outcome::Nothing
                 if module.is_some_and(|Module { table, bias }| {
@@ -494,8 +537,9 @@ fn beyond_copy(
     }
 }
 
-/// Returns the end of a stack whose frame pointer leads far away by call frame information: a function
-/// continues on another stack, as `__morestack` of split stacks does. `slot` has the return address.
+/// Returns the end of a stack whose return address is far away, by the code or by call frame information
+/// with a frame pointer: a function continues on another stack, as `__morestack` of split stacks does.
+/// `slot` has the return address.
 fn on_other_stack(frame: Frame, slot: u64) -> UnwindOutcome {
     UnwindOutcome::Truncated(TruncationReason::OtherStack {
         address: frame.address,

@@ -7,8 +7,9 @@
 //!    [`hotspot`]. Erlang code that called C ends a scheduler's stack. SBCL code may have prepared
 //!    its callee's frame. i386 has no such runtimes.
 //! 3. A simulation of the code up to its return, with bytes of the table's copy or of
-//!    [`Modules::code`]. If none is reached, the code before the frame. Without an image, LuaJIT's and
-//!    Guile's frames, see [`runtimes`](crate::runtimes).
+//!    [`Modules::code`]; of the stack copy for trampolines. If none is reached, the code before the frame,
+//!    from the target of the call or, if that is unknown, from where a function may start. Without an
+//!    image, LuaJIT's and Guile's frames, see [`runtimes`](crate::runtimes).
 //! 4. Only in sampled and interrupted frames, if the image has CFI for other functions or nothing
 //!    is mapped: a return address where a call puts it. Such images rarely keep frame pointers, and
 //!    the register often still belongs to the caller. In x86 images, the call must be direct, or of
@@ -557,9 +558,14 @@ impl Context<'_> {
 impl simulate::CodeSource for Context<'_> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
         let kept = self.module.and_then(|module| module.kept_code(avma));
-        match kept {
-            Some(kept) => copy(kept, into),
-            None => self.modules.code(avma, into),
+        if let Some(kept) = kept {
+            return copy(kept, into);
+        }
+        // A trampoline on the stack may be overwritten soon after the sample.
+        let is_image = self.module.is_some_and(|module| module.table.is_some());
+        match is_image || self.memory.read_u64(avma).is_none() {
+            true => self.modules.code(avma, into),
+            false => self.read_stack(avma, into),
         }
     }
 

@@ -102,35 +102,6 @@ impl Modules for ProcessCode<'_> {
     }
 }
 
-impl ProcessCode<'_> {
-    /// Returns true if the call before `caller`'s return address may have called `function`. A
-    /// direct call (x86 `call rel32`) to another function did not, unless it hits a jump.
-    pub(super) fn may_call(&self, caller: &Frame, function: u64) -> bool {
-        let mut call = [0; 5];
-        let at = caller.address.wrapping_sub(5);
-        let is_direct = cfg!(target_arch = "x86_64")
-            && self.code(at, &mut call) == call.len()
-            && call[0] == 0xe8;
-        if !is_direct {
-            return true;
-        }
-        let [_, offset @ ..] = call;
-        let offset = i64::from(i32::from_le_bytes(offset));
-        let target = caller.address.wrapping_add_signed(offset);
-        let mut code = [0; 6];
-        let len = self.code(target, &mut code);
-        let code = &code[..len.min(code.len())];
-        // `endbr64` or `endbr32`
-        let code = match code {
-            [0xf3, 0x0f, 0x1e, 0xfa | 0xfb, code @ ..] => code,
-            code => code,
-        };
-        let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
-        // `jmp *GOT` of a PLT entry, or a direct jump.
-        target == function & !TOP || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
-    }
-}
-
 impl CodeLookup for ProcessCode<'_> {
     /// Returns the start of a frame's function, with [`TOP`] set if the frame made no call. An
     /// interrupted function may have other callers than one that called others.

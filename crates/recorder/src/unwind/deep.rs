@@ -157,7 +157,7 @@ impl Unwinding {
             has_other_stack: matches!(cause, TruncationReason::OtherStack { .. })
                 || self.frames.iter().any(is_interrupted),
         };
-        self.read_on(cut, cut_point, registers, &both, begun)
+        self.read_on(cut, registers, &both, begun)
     }
 
     /// Rechecks in process memory whether callers of deferred samples are still in place. Reads a
@@ -222,7 +222,6 @@ impl Unwinding {
     fn read_on(
         &mut self,
         cut: &Cut,
-        cut_point: CutPoint,
         registers: &Registers,
         both: &DumpAndMemory<'_>,
         begun: u64,
@@ -234,7 +233,8 @@ impl Unwinding {
         // A stack without a root is not trustworthy.
         if let (UnwindOutcome::Complete(root), true) = (end, frames.starts_with(&self.frames))
             && let Some(caller) = frames.get(from)
-            && code.may_call(caller, cut_point.function)
+            && (self.frames.last())
+                .is_some_and(|callee| self.unwinder.may_call(caller, callee, &code))
         {
             let sighting = StackObservation {
                 frames: &frames,

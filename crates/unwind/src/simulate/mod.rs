@@ -31,6 +31,8 @@ pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
 pub(crate) use frame_pointer::{frame_pointer_use, uses_stack};
 pub(crate) use path::{Exit, PathState, Stop, pushes_own_address};
-pub(crate) use prologue::{FramePointerUse, entered_by, inline_thunk, makes_frame};
+pub(crate) use prologue::{
+    FramePointerUse, depth_from, entered_by, entries_before, inline_thunk, makes_frame,
+};
 pub(crate) use search::{is_plt_jump, simulate_to_return};
 pub(crate) use window::CodeSource;

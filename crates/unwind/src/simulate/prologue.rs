@@ -4,7 +4,9 @@
 use super::path::{MAX_BRANCHES, PathState};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::{Arch, Memory, Registers};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 use rustc_hash::FxHashSet;
 
 /// Maximum number of instructions before the return address is removed; V8's have 12.
@@ -33,6 +35,10 @@ pub(crate) enum FramePointerUse {
 /// Maximum size in bytes of a frame that is found by the code before it, and of that code.
 const MAX_FRAME: u64 = 1024;
 const MAX_BEFORE: u64 = 4096;
+
+/// Maximum number of bytes before a frame that are searched for starts of functions, and of such starts.
+const MAX_SEARCHED: usize = 1024;
+const MAX_ENTRIES: usize = 8;
 
 /// Maximum number of instructions that are followed from an entry.
 const MAX_FOLLOWED: usize = 1024;
@@ -83,6 +89,60 @@ pub(crate) fn entered_by(
     }
     *registers = callers;
     Some((address, slot))
+}
+
+/// Returns the number of bytes that the code from `entry` to the frame puts on the stack. For x86-64.
+pub(crate) fn depth_from(
+    entry: u64,
+    registers: &Registers,
+    memory: &dyn Memory,
+    text: &dyn CodeSource,
+) -> Option<u64> {
+    let (arch, sp) = (registers.arch(), registers.sp());
+    if arch != Arch::X86_64 || registers.ip().checked_sub(entry)? > MAX_BEFORE {
+        return None;
+    }
+    // At an entry, the return address lies 8 bytes below a multiple of 16: code may align its frame.
+    let start = sp & !0xf | 8;
+    let at_entry = Registers::new(arch, entry, start);
+    let path = path_to(registers.ip(), PathState::new(&at_entry), memory, text)?;
+    start
+        .checked_sub(path.registers().sp())
+        .filter(|depth| *depth <= MAX_FRAME)
+}
+
+/// Returns possible starts of functions before a frame, the nearest first: code that makes a frame, behind
+/// padding, a call or an instruction that does not go on. Code within a function may look so too. For x86-64.
+pub(crate) fn entries_before(ip: u64, text: &dyn CodeSource) -> Vec<u64> {
+    let mut bytes = [0; MAX_SEARCHED];
+    let start = ip.wrapping_sub(MAX_SEARCHED as u64);
+    let len = text.read(start, &mut bytes);
+    let Some(code) = bytes.get(..len).filter(|code| code.len() == MAX_SEARCHED) else {
+        return Vec::new();
+    };
+    let mut entries = Vec::new();
+    let mut is_boundary = false;
+    for instruction in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+        let is_push = instruction.mnemonic() == Mnemonic::Push;
+        let takes_space =
+            instruction.mnemonic() == Mnemonic::Sub && instruction.op0_register() == Register::RSP;
+        let is_mark = instruction.mnemonic() == Mnemonic::Endbr64;
+        if is_mark || (is_boundary && (is_push || takes_space)) {
+            entries.push(instruction.ip());
+        }
+        // Two bytes of 0 between sections: `add [rax], al`.
+        let is_zeros = instruction.code() == Code::Add_rm8_r8
+            && instruction.memory_base() == Register::RAX
+            && instruction.len() == 2;
+        is_boundary = match instruction.flow_control() {
+            FlowControl::Next => instruction.mnemonic() == Mnemonic::Nop || is_zeros,
+            FlowControl::ConditionalBranch => false,
+            _ => true,
+        };
+    }
+    entries.reverse();
+    entries.truncate(MAX_ENTRIES);
+    entries
 }
 
 /// Follows the code to an instruction, on the first path that leads there. Calls are assumed to return.
@@ -218,9 +278,9 @@ pub(crate) fn inline_thunk(code: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    struct Code(&'static [u8]);
+    struct Bytes(&'static [u8]);
 
-    impl CodeSource for Code {
+    impl CodeSource for Bytes {
         fn read(&self, _: u64, into: &mut [u8]) -> usize {
             let len = self.0.len().min(into.len());
             into[..len].copy_from_slice(&self.0[..len]);
@@ -379,13 +439,13 @@ mod tests {
             (&[0x8f, 0x45, 8], false),
             (&[], false),
         ] {
-            let found = makes_callers_frame(Arch::X86_64, 0x1000, &Code(code));
+            let found = makes_callers_frame(Arch::X86_64, 0x1000, &Bytes(code));
             assert_eq!(found, expected, "{code:x?}");
         }
         // 25 times nop; pop rax
         let mut far = vec![0x90; 25];
         far.push(0x58);
-        assert!(!makes_callers_frame(Arch::X86_64, 0, &Code(far.leak())));
+        assert!(!makes_callers_frame(Arch::X86_64, 0, &Bytes(far.leak())));
     }
 
     #[test]
@@ -405,7 +465,7 @@ mod tests {
         // call +7; pause; lfence; jmp -7
         let call = [0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9];
         let call = Decoder::with_ip(64, &call, 0x1000, DecoderOptions::NONE).decode();
-        let end = |arch, code| end_of_return_thunk(arch, &call, &Code(code));
+        let end = |arch, code| end_of_return_thunk(arch, &call, &Bytes(code));
         let found = end(Arch::X86_64, &[0x48, 0x8d, 0x64, 0x24, 8, 0xc3]);
         assert_eq!(found, Some(0x1000 + 12 + 5));
         let found = end(Arch::X86_64, &[0x48, 0x83, 0xc4, 8, 0xc3, 0x90]);
@@ -419,7 +479,7 @@ mod tests {
         assert_eq!(end(Arch::X86_64, other), None);
         let far = [0xe8, 0x40, 0, 0, 0];
         let far = Decoder::with_ip(64, &far, 0x1000, DecoderOptions::NONE).decode();
-        let code = Code(&[0x48, 0x83, 0xc4, 8, 0xc3]);
+        let code = Bytes(&[0x48, 0x83, 0xc4, 8, 0xc3]);
         assert_eq!(end_of_return_thunk(Arch::X86_64, &far, &code), None);
     }
 }

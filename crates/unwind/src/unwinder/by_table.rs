@@ -209,6 +209,41 @@ impl Unwinder {
         )
     }
 
+    /// Returns the caller of a frame whose plain rule needs an unknown register.
+    #[cold]
+    pub(super) fn where_register_is_missing(
+        &self,
+        frame: Frame,
+        registers: &mut Registers,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
+        blobs: &BlobCache,
+    ) -> Option<(Caller, FoundBy)> {
+        let module = self.module_at(frame.lookup_address(), modules)?;
+        let context = self.context(frame, Some(module), memory, modules, blobs);
+        self.where_rules_fail(&context, module.table?, module.bias, registers)
+    }
+
+    /// Returns the caller of a sampled frame whose rule leads to unmapped memory: inline assembly may push
+    /// without description. Replaces the registers by the caller's.
+    #[cold]
+    pub(super) fn by_code_alone(
+        &self,
+        frame: Frame,
+        sampled: &Registers,
+        registers: &mut Registers,
+        memory: &dyn Memory,
+        modules: &dyn Modules,
+        blobs: &BlobCache,
+    ) -> Option<(Caller, FoundBy)> {
+        let module = self.module_at(frame.lookup_address(), modules)?;
+        let context = self.context(frame, Some(module), memory, modules, blobs);
+        let mut callers = *sampled;
+        let found = self.by_described_code(&context, module.table?, module.bias, &mut callers)?;
+        *registers = callers;
+        Some(found)
+    }
+
     /// Returns the caller by the rule that holds before the first inline thunk of the function, if the
     /// call before the return address leads to the frame.
     fn by_rule_before_thunk(
@@ -270,6 +305,8 @@ impl Unwinder {
     /// - Assembly may keep the canonical frame address in a caller-saved register that its callees do
     ///   not change (AES-GCM in OpenSSL). As in other unwinders, registers without a rule then keep
     ///   their value.
+    /// - The frame pointer is unknown behind code of libgcc that overwrites saved registers. The code from the
+    ///   function's start to the frame gives the size of the frame instead (`rust_panic`).
     /// - The rule may read the red zone below the stack pointer, which is not copied (SHA-512 in
     ///   OpenSSL). The rest of the code is simulated instead.
     #[cold]
@@ -291,9 +328,12 @@ impl Unwinder {
         if rule.leaves_frames(self.arch) {
             return None;
         }
-        if !context.exact {
-            let mut all = registers.restore_all()?;
-            let caller = step::apply(rule, &mut all, context.memory).ok()?;
+        if context.exact {
+            return self.by_described_code(context, table, bias, registers);
+        }
+        if let Some(mut all) = registers.restore_all()
+            && let Ok(caller) = step::apply(rule, &mut all, context.memory)
+        {
             let is_caller = caller
                 .return_address
                 .is_some_and(|at| context.is_caller(at));
@@ -302,7 +342,15 @@ impl Unwinder {
                 (caller, FoundBy::Cfi)
             });
         }
-        self.by_described_code(context, table, bias, registers)
+        let code = DescribedCode {
+            context,
+            table,
+            bias,
+            start: table.function_start(svma)?,
+        };
+        let entry = code.start.wrapping_add(bias);
+        let caller = context.entered_at(entry, registers, &code)?;
+        Some((caller, FoundBy::Code))
     }
 
     /// Returns the caller of a frame in a prologue of AArch64 that is not described: clang does so

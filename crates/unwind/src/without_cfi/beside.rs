@@ -1,7 +1,7 @@
 //! Evidence beside the code ahead: the code before the frame, and results of system calls.
 
 use super::{BEFORE, Context, called};
-use crate::modules::{any_call_target, is_image_of, linkage_slot, pointer};
+use crate::modules::{any_call_target, copy, is_image_of, linkage_slot, pointer};
 use crate::step::Caller;
 use crate::table::{Found, Value};
 use crate::{Registers, code, simulate};
@@ -23,7 +23,40 @@ impl Context<'_> {
             let is_entry = is_image_of(entry, image, self.modules) && self.is_caller(address);
             is_entry.then_some(entry)
         };
-        let (address, slot) = simulate::entered_by(registers, self.memory, self, entry_of)?;
+        let found = simulate::entered_by(registers, self.memory, self, entry_of);
+        if let Some((address, slot)) = found {
+            return Some(called(address, slot));
+        }
+        // Called through a pointer, as `main` and the first functions of threads.
+        let entries = simulate::entries_before(registers.ip(), self).into_iter();
+        let mut found = entries.filter_map(|entry| {
+            let mut callers = *registers;
+            let caller = self.entered_at(entry, &mut callers, self)?;
+            Some((caller, callers))
+        });
+        let (caller, callers) = found.next()?;
+        if found.any(|(other, _)| other.slot != caller.slot) {
+            return None;
+        }
+        *registers = callers;
+        Some(caller)
+    }
+
+    /// Returns the caller of a frame of the function at `entry`. For functions that do not return.
+    pub(crate) fn entered_at(
+        &self,
+        entry: u64,
+        registers: &mut Registers,
+        code: &dyn simulate::CodeSource,
+    ) -> Option<Caller> {
+        let depth = simulate::depth_from(entry, registers, self.memory, code)?;
+        let slot = registers.sp().wrapping_add(depth);
+        let address = self.word(slot)?;
+        if !self.is_caller(address) && !self.is_root(address) {
+            return None;
+        }
+        let entry_of = |other| (other == address).then_some(entry);
+        let (address, slot) = simulate::entered_by(registers, self.memory, code, entry_of)?;
         Some(called(address, slot))
     }
 
@@ -40,6 +73,18 @@ impl Context<'_> {
         code::behind_result_test(self.arch, before, (behind, ip), result)
     }
 
+    /// Copies bytes of the stack copy. Returns their number.
+    pub(super) fn read_stack(&self, avma: u64, into: &mut [u8]) -> usize {
+        let mut len = 0;
+        for (at, piece) in (avma..).step_by(8).zip(into.chunks_mut(8)) {
+            let Some(word) = self.memory.read_u64(at) else {
+                break;
+            };
+            len += copy(&word.to_le_bytes(), piece);
+        }
+        len
+    }
+
     /// Returns true behind the system call of a signal return. Call frame information ends before.
     pub(super) fn is_in_signal_return(&self, ip: u64) -> bool {
         let around = self.code_around(ip);
@@ -49,7 +94,7 @@ impl Context<'_> {
 
     /// Returns true if call frame information ends the stack at this address.
     pub(super) fn is_root(&self, avma: u64) -> bool {
-        self.module.is_some_and(|module| {
+        self.modules.find(avma).is_some_and(|module| {
             let svma = avma.wrapping_sub(module.bias);
             let found = module.table.map(|table| table.find(svma));
             matches!(found, Some(Found::Rule(rule)) if rule.rule.return_address == Value::Undefined)

@@ -1,6 +1,7 @@
 //! Functions that leave their callers' frames, as `_Unwind_RaiseException` does.
 
 use crate::image::{eh_frame, image};
+use crate::undescribed::{Undescribed, undescribed};
 use rprof_unwind::{
     Arch, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
     UnwindTable, Unwinder,
@@ -21,6 +22,11 @@ const BEHIND_THROWER: u64 = 0x1310;
 
 /// Return address behind a call through a pointer.
 const BEHIND_POINTER: u64 = 0x1270;
+
+/// Return address behind a call of the function that raises, in a function that never returns, and behind a
+/// call of that function.
+const BEHIND_PANIC: u64 = 0x180a;
+const BEHIND_CALL_OF_PANIC: u64 = 0x1350;
 
 /// A handler of exceptions that no call stands before, but a jump.
 const HANDLER: u64 = 0x1250;
@@ -57,6 +63,10 @@ impl Modules for Process {
             call(BEHIND_THROWER, 0x1400),
             call(BEHIND_ENDLESS, 0x1500),
             call(BEHIND_JUMPER, 0x1700),
+            // push rbp; nop; call
+            (0x1800, [0x55, 0x90, 0x90, 0x90, 0x90]),
+            call(BEHIND_PANIC, 0x1000),
+            call(BEHIND_CALL_OF_PANIC, 0x1800),
             // jmp [rip + 8], to the function that raises
             (0x1700, [0xff, 0x25, 8, 0, 0]),
             (0x170e, [0, 0x10, 0, 0, 0]),
@@ -87,13 +97,13 @@ impl Modules for Process {
 }
 
 fn unwound(ip: u64, return_address: u64, has_code: bool) -> (Vec<u64>, UnwindOutcome) {
-    unwound_with(ip, [return_address, 0x7040], has_code)
+    unwound_with(ip, [return_address, 0x7040, BEHIND_THROWER], has_code)
 }
 
-/// Unwinds a stack with a return address of the first frame and the word above it.
+/// Unwinds a stack with a return address of the first frame and the two words above it.
 fn unwound_with(
     ip: u64,
-    [return_address, above]: [u64; 2],
+    [return_address, above, next]: [u64; 3],
     has_code: bool,
 ) -> (Vec<u64>, UnwindOutcome) {
     let plain = [0x0c, 7, 8, 0x90, 1];
@@ -103,7 +113,7 @@ fn unwound_with(
         0x0c, 6, 16, 0x86, 2, 0x81, 3, 0x80, 4, 0x02, 0x60, 0x0c, 2, 8, 0xc6,
     ];
     let with_frame = [0x0c, 6, 16, 0x86, 2];
-    let fdes: [(u64, u64, &[u8]); 7] = [
+    let fdes: [(u64, u64, &[u8]); 8] = [
         (0x1000, 0x100, &raise),
         (0x1200, 0x100, &with_frame),
         (0x1300, 0x100, &with_frame),
@@ -111,21 +121,11 @@ fn unwound_with(
         (0x1500, 0x100, &[]),
         (0x1600, 0x100, &[]),
         (0x1700, 0x100, &[]),
+        (0x1800, 0x100, &with_frame),
     ];
     let section = eh_frame("", 16, &plain, &fdes);
     let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
-    let words = [
-        0,
-        0,
-        0x7020,
-        return_address,
-        above,
-        BEHIND_THROWER,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let words = [0, 0, 0x7020, return_address, above, next, 0, 0, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut registers = Registers::new(Arch::X86_64, ip, 0x7000);
     registers.set(RBP, 0x7010);
@@ -213,223 +213,21 @@ fn a_tail_call_leads_to_the_function_that_raises() {
 #[test]
 fn a_refused_caller_stays_refused() {
     for (ip, refused) in [(INSTALLED, BEHIND_POINTER), (RAISE, HANDLER)] {
-        let (found, _) = unwound_with(ip, [refused, BEHIND_RAISE], true);
+        let (found, _) = unwound_with(ip, [refused, BEHIND_RAISE, BEHIND_THROWER], true);
         assert_eq!(found, [ip], "{refused:x}");
     }
 }
 
-/// Code without call frame information, from 0x1000 on.
-struct Undescribed {
-    table: UnwindTable,
-    code: Vec<u8>,
-}
-
-impl Modules for Undescribed {
-    fn find(&self, avma: u64) -> Option<Module<'_>> {
-        (0x1000..0x2000).contains(&avma).then_some(Module {
-            table: Some(&self.table),
-            bias: 0,
-        })
-    }
-
-    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        let rest = avma.checked_sub(0x1000);
-        let rest = rest.and_then(|from| self.code.get(from as usize..));
-        let rest = rest.unwrap_or_default();
-        let len = rest.len().min(into.len());
-        into[..len].copy_from_slice(&rest[..len]);
-        len
-    }
-}
-
-/// A function ends with a call that does not return, or with two, as of `longjmp` and
-/// `__stack_chk_fail`. The next one, which is long, begins behind it.
+/// The frame pointer is unknown behind the function that raises. The code shows the size of the frame.
 #[test]
-fn a_call_that_does_not_return_does_not_lead_to_the_next_function() {
-    for calls in [1, 2] {
-        let (found, end) = at_the_end_of_a_function(calls);
-        assert_eq!(found, [ENDLESS, BEHIND_LAST], "{calls}: {end:?}");
-        assert!(
-            matches!(end, UnwindOutcome::Truncated(_)),
-            "{calls}: {end:?}"
-        );
-    }
-}
-
-const ENDLESS: u64 = 0x1800;
-const BEHIND_LAST: u64 = 0x1145;
-
-/// Returns the frames in a function that the first of `calls` calls at the end of another one called.
-fn at_the_end_of_a_function(calls: u64) -> (Vec<u64>, UnwindOutcome) {
-    const NEXT: u64 = 0x1150;
-    const BEHIND_NEXT: u64 = 0x1a00;
-    let mut code = vec![0x90; 0x10000];
-    let mut put = |at: u64, bytes: &[u8]| {
-        let at = at as usize - 0x1000;
-        code[at..at + bytes.len()].copy_from_slice(bytes);
-    };
-    let last = (0..calls).map(|number| (BEHIND_LAST + 5 * number, ENDLESS));
-    for (behind, target) in last.chain([(BEHIND_NEXT, NEXT)]) {
-        let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
-        put(behind - 5, &[0xe8, a, b, c, d]);
-    }
-    put(ENDLESS, &[0xc3]);
-    // sub rsp, 8; and behind 1,000 instructions: add rsp, 8; ret
-    put(NEXT, &[0x48, 0x83, 0xec, 8]);
-    put(NEXT + 1000, &[0x48, 0x83, 0xc4, 8, 0xc3]);
-    let mut bytes = image(62, &[]);
-    bytes.resize(0x1000, 0);
-    bytes.extend(&code);
-    let table = UnwindTable::parse(&bytes).unwrap();
-    // The stack of the function has a stale address of a caller of the next one.
-    let words = [BEHIND_LAST, BEHIND_NEXT, 0, 0, 0];
-    let stack: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut frames = Vec::new();
-    let end = Unwinder::new(Arch::X86_64).unwind(
-        &Registers::new(Arch::X86_64, ENDLESS, 0x7000),
-        &StackDump::new(0x7000, &stack),
-        &Undescribed { table, code },
-        8,
-        &mut frames,
-    );
-    (frames.iter().map(|frame| frame.address).collect(), end)
-}
-
-/// A program and a library at `LIBRARY`, with 0x1000 bytes of code each.
-struct Linked {
-    program: Undescribed,
-    library: Undescribed,
-}
-
-const LIBRARY: u64 = 0x10_0000;
-
-impl Modules for Linked {
-    fn find(&self, avma: u64) -> Option<Module<'_>> {
-        match avma.checked_sub(LIBRARY) {
-            None => self.program.find(avma),
-            Some(svma) => self.library.find(svma).map(|module| Module {
-                bias: LIBRARY,
-                ..module
-            }),
-        }
-    }
-
-    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        match avma.checked_sub(LIBRARY) {
-            None => self.program.code(avma, into),
-            Some(svma) => self.library.code(svma, into),
-        }
-    }
-}
-
-fn undescribed(sections: &[(&str, u64, &[u8])], code: &[(u64, &[u8])]) -> Undescribed {
-    let mut text = vec![0x90; 0x1000];
-    for (at, bytes) in code {
-        let at = *at as usize - 0x1000;
-        text[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-    let mut bytes = image(62, sections);
-    bytes.resize(0x1000, 0);
-    bytes.extend(&text);
-    Undescribed {
-        table: UnwindTable::parse(&bytes).unwrap(),
-        code: text,
-    }
-}
-
-/// Assembly jumps through a table, with the frame pointer of its caller. The call before that caller's
-/// return address leads through the procedure linkage table to another function.
-#[test]
-fn a_linkage_table_leads_to_one_function() {
-    const LEAF: u64 = 0x1400;
-    const MIDDLE: u64 = 0x1300;
-    const BEHIND_PLT: u64 = 0x1205;
-    const PLT: u64 = 0x1700;
-    let call = |at: u64, target: u64| {
-        let [a, b, c, d, ..] = target.wrapping_sub(at + 5).to_le_bytes();
-        [0xe8, a, b, c, d]
-    };
-    for (linked, expected) in [
-        (LEAF, &[LIBRARY + LEAF, BEHIND_PLT][..]),
-        (MIDDLE, &[LIBRARY + LEAF]),
-    ] {
-        let program = undescribed(
-            &[(".plt", PLT, &[0; 16])],
-            &[
-                (BEHIND_PLT - 5, &call(BEHIND_PLT - 5, PLT)),
-                // jmp [rip + 0x7a]
-                (PLT, &[0xff, 0x25, 0x7a, 0, 0, 0]),
-                (PLT + 0x80, &(LIBRARY + linked).to_le_bytes()),
-            ],
-        );
-        let library = undescribed(
-            &[],
-            &[
-                // push rbp; mov rbp, rsp; call; leave; ret
-                (MIDDLE, &[0x55, 0x48, 0x89, 0xe5]),
-                (MIDDLE + 4, &call(MIDDLE + 4, LEAF)),
-                (MIDDLE + 9, &[0xc9, 0xc3]),
-                // jmp rax
-                (LEAF, &[0xff, 0xe0]),
-            ],
-        );
-        let words = [0, 0, 0x7030, BEHIND_PLT, 0, 0, 0, 0, 0, 0];
-        let stack = words.map(u64::to_le_bytes).concat();
-        let mut registers = Registers::new(Arch::X86_64, LIBRARY + LEAF, 0x7000);
-        registers.set(RBP, 0x7010);
-        let mut frames = Vec::new();
-        Unwinder::new(Arch::X86_64).unwind(
-            &registers,
-            &StackDump::new(0x7000, &stack),
-            &Linked { program, library },
-            2,
-            &mut frames,
-        );
-        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
-        assert_eq!(found, expected);
-    }
-}
-
-/// A function without call frame information ends with a call that does not return, so the simulation runs
-/// into the next one, whose return leads to a stale address behind a call of a library. The code
-/// before the frame shows the slot of its caller.
-#[test]
-fn a_function_of_the_program_is_not_called_through_its_linkage_table() {
-    const ENDLESS: u64 = 0x1300;
-    const BEHIND_PLT: u64 = 0x1205;
-    const BEHIND_ENDLESS: u64 = 0x1285;
-    const PLT: u64 = 0x1700;
-    let call = |at: u64, target: u64| {
-        let [a, b, c, d, ..] = target.wrapping_sub(at + 5).to_le_bytes();
-        [0xe8, a, b, c, d]
-    };
-    let program = undescribed(
-        &[(".plt", PLT, &[0; 16])],
-        &[
-            (BEHIND_PLT - 5, &call(BEHIND_PLT - 5, PLT)),
-            (BEHIND_ENDLESS - 5, &call(BEHIND_ENDLESS - 5, ENDLESS)),
-            // sub rsp, 16; call; and the next function: add rsp, 8; ret
-            (ENDLESS, &[0x48, 0x83, 0xec, 16]),
-            (ENDLESS + 4, &call(ENDLESS + 4, PLT)),
-            (ENDLESS + 16, &[0x48, 0x83, 0xc4, 8, 0xc3]),
-            // jmp [rip + 0x7a]
-            (PLT, &[0xff, 0x25, 0x7a, 0, 0, 0]),
-            (PLT + 0x80, &(LIBRARY + 0x1300).to_le_bytes()),
-        ],
-    );
-    let library = undescribed(&[], &[(0x1300, &[0xc3])]);
-    let words = [0, BEHIND_PLT, BEHIND_ENDLESS, 0, 0, 0];
-    let stack = words.map(u64::to_le_bytes).concat();
-    let mut frames = Vec::new();
-    Unwinder::new(Arch::X86_64).unwind(
-        &Registers::new(Arch::X86_64, ENDLESS + 4, 0x7000),
-        &StackDump::new(0x7000, &stack),
-        &Linked { program, library },
-        2,
-        &mut frames,
-    );
-    let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
-    assert_eq!(found, [ENDLESS + 4, BEHIND_ENDLESS]);
+fn a_function_that_panics_has_a_caller_without_its_frame_pointer() {
+    let words = [BEHIND_PANIC, 0x7040, BEHIND_CALL_OF_PANIC];
+    let (found, _) = unwound_with(INSTALLED, words, true);
+    assert_eq!(found, [INSTALLED, BEHIND_PANIC, BEHIND_CALL_OF_PANIC]);
+    // Behind a call of another function.
+    let words = [BEHIND_PANIC, 0x7040, BEHIND_THROWER];
+    let (found, _) = unwound_with(INSTALLED, words, true);
+    assert_eq!(found, [INSTALLED, BEHIND_PANIC]);
 }
 
 /// Returns a list of two Go functions without frames, at 0x1000 and 0x1100, as of Go 1.20.

@@ -21,6 +21,6 @@ mod prologues;
 mod readelf;
 mod rows;
 mod stepping;
-mod survey;
 mod tables;
 mod tools;
+mod undescribed;

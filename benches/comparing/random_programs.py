@@ -1,0 +1,196 @@
+"""Random C and C++ programs whose callers are known by construction, for benches/edges --random.
+
+A function calls only functions with larger numbers, so the legal pairs of caller and callee follow from the source. Most
+functions have one to three callees of many, so a stack that lacks a frame has a pair that no source line explains.
+"""
+
+import os
+import random
+import re
+import subprocess
+
+INCLUDES = "alloca math pthread setjmp signal stdarg stdio stdlib string sys/time time ucontext unistd"
+HEAD = "#define _GNU_SOURCE\n" + "".join(f"#include <{name}.h>\n" for name in INCLUDES.split()) + r"""
+#ifdef __clang__
+#define F __attribute__((noinline, used))
+#else
+#define F __attribute__((noinline, noclone, used))
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern volatile long sink; extern __thread jmp_buf *target; extern __thread long depth;
+static inline __attribute__((always_inline)) long spin(long x, int n) { for (int i = 0; i < n; i++) x = x * 31 + (i ^ (x >> 7)); return x; }
+"""
+MAIN = r"""volatile long sink; __thread jmp_buf *target; __thread long depth;
+static double used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double limit;
+static void *run(void *x) { long r = (long)x; while (used() < limit) { for (int i = 0; i < 50; i++) r += f0(r & 1023); sink = r; } return 0; }
+int main(int c, char **v) {
+  limit = c > 1 ? atof(v[1]) : 0.5;
+  struct itimerval end = {{0, 0}, {(long)(limit * 3) + 1, 0}}; setitimer(ITIMER_VIRTUAL, &end, 0);
+  static char other[65536]; stack_t on = {0}; on.ss_sp = other; on.ss_size = sizeof other; sigaltstack(&on, 0);
+  struct sigaction a; memset(&a, 0, sizeof a); a.sa_handler = h0; a.sa_flags = SA_NODEFER; sigaction(SIGUSR1, &a, 0);
+  a.sa_flags |= SA_ONSTACK; sigaction(SIGUSR2, &a, 0);
+  pthread_t t[3]; int threads = THREADS;
+  for (int i = 0; i < threads; i++) pthread_create(&t[i], 0, run, (void *)(long)i);
+  run(0); for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
+  return 0; }
+"""
+# Bodies of functions: {f} is the name, {a}, {b} and {c} are callees, {n} a small number.
+INNER = {
+    "plain": "F long {f}(long x) {{ long r = {a}(x + 1) * 3; r ^= {b}(r); sink = r; return r ^ {c}(x); }}",
+    "tail": "F long {f}(long x) {{ if (x & 1) return {a}(x + 2); x = spin(x, {n}); return {b}(x + 1); }}",
+    "tail pointer": "static long (*volatile {f}_p)(long) = {a}; F long {f}(long x) {{ x = spin(x, {n}); return {f}_p(x); }}",
+    "pointer": "static long (*volatile {f}_p[2])(long) = {{{a}, {b}}};F long {f}(long x) {{ long r = {f}_p[x & 1](x); sink = r; return r + {f}_p[~x & 1](r) * 3; }}",
+    "switch": "F long {f}(long x) {{ long r = x; switch (x & 7) {{ case 0: r = {a}(x) + 1; break; case 1: r = {b}(x) * 5; break; case 2: r = spin(x, 40); break; case 3: r = {c}(x) ^ 77; break; case 4: r = x * 3; break; case 5: sink = x; "
+              "r = {a}(x + 9) - 4; break; case 6: return {b}(x); default: r += {c}(x) + 8; }} sink = r; return r; }}",
+    "alloca": "F long {f}(long x) {{ char *p = (char *)alloca((x & 63) + 8); memset(p, x, 8); long r = {a}(x); sink = p[3]; return r + p[1]; }}",
+    "vla": "F long {f}(long x) {{ long s = 0; for (int i = 1; i < 4; i++) {{ volatile long v[(x & 15) + i]; v[i - 1] = x; s += {a}(x + i) + v[0]; }} return s; }}",
+    "setjmp": "F long {f}(long x) {{ jmp_buf here, *volatile old = target; volatile long r = 1, d = depth; if (!setjmp(here)) {{ target = &here; r = {a}(x) + 1; }} target = old; depth = d; return r + {b}(x); }}",
+    "big": "F long {f}(long x) {{ volatile char v[{n}000]; v[x & 127] = x; long r = {a}(x); return r + v[x & 63]; }}",
+    "huge": "F long {f}(long x) {{ volatile char v[90000]; v[x & 127] = x; long r = {a}(x); return r + v[x & 63]; }}",
+    "recursion": "F long {f}(long x) {{ if (x > 0 && depth < {n}) {{ depth++; long r = {f}(x - 1) * 3; depth--; return r ^ 5; }} sink = x; return {a}(x) + 1; }}",
+    "varargs": "F static long {f}v(long n, ...) {{ va_list l; va_start(l, n); long s = 0; while (n--) s += va_arg(l, long); va_end(l); return {a}(s) + 1; }}F long {f}(long x) {{ long r = {f}v(3, x, x + 1, x + 2); sink = r; return r; }}",
+    "doubles": "F static double {f}v(double a, long n, ...) {{ va_list l; va_start(l, n); a += va_arg(l, double); va_end(l); return {a}((long)a) + 0.5; }}F long {f}(long x) {{ double r = {f}v((double)(x & 255), 1, 2.5); sink = (long)(r / 3); return sink; }}",
+    "qsort": "F static int {f}v(const void *a, const void *b) {{ sink = {a}(*(const long *)a); return (*(const long *)a > *(const long *)b) - 1; }}F long {f}(long x) {{ long v[4] = {{x, 3, x ^ 5, 1}}; qsort(v, 4, sizeof *v, {f}v); return v[0]; }}",
+    "signal": "F long {f}(long x) {{ if ((x & 31) == 3) raise({signal}); long r = {a}(x); sink = r; return r + 2; }}",
+    "cold": "F __attribute__((cold)) static long {f}v(long x) {{ sink = {b}(x); return x ^ 9; }}F long {f}(long x) {{ if (__builtin_expect((x & 3) == 1, 0)) x = {f}v(x + 1); long r = {a}(x); sink = r; return r * 7; }}",
+    "aligned": "F long {f}(long x) {{ __attribute__((aligned(64))) volatile long v[16]; v[x & 15] = x; long r = {a}(x); return r + v[x & 15]; }}",
+    "push": "F long {f}(long x) {{ long r = {a}(x); sink = r; __asm__ volatile(\"sub $128,%%rsp; {moved}push %%rax; {pushed}\\n mov $60,%%ecx\\n1: imul $31,%0; dec %%ecx; jnz 1b\\n pop %%rax; {popped}add $128,%%rsp; {back}\" : \"+r\"(r) :: \"rcx\", \"rax\", \"cc\", \"memory\"); return r + {b}(x); }}",
+    "naked": "F __attribute__((naked, no_instrument_function)) long {f}(long x) {{ __asm__(\"push %rbx; sub $16,%rsp; mov %rdi,%rbx; call {a}{plt}; lea 5(%rax,%rbx),%rax; add $16,%rsp; pop %rbx; ret\"); }}",
+    "assembly": "__asm__(\".text; .globl {f}; .type {f},@function; {f}: push %r12; push %rdi; sub $24,%rsp; mov %rdi,%r12; call {a}{plt}; mov $40,%ecx\\n1: imul $31,%rax; dec %ecx; jnz 1b\\nadd $24,%rsp; pop %rdi; pop %r12; jmp {b}{plt}; .size {f},.-{f}\"); long {f}(long x);",
+    "ms abi": "F __attribute__((ms_abi)) static long {f}v(long x, double y) {{ long r = {a}(x); sink = (long)y; return r + (long)(y * 2); }} F long {f}(long x) {{ long r = {f}v(x, x * 0.5); sink = r; return r; }}",
+    "nested": "F static long {f}v(long (*p)(long), long x) {{ long r = p(x); sink = r; return r; }}F long {f}(long x) {{ volatile long k = x; F long {f}w(long y) {{ k += y; return {a}(y) + k; }} return {f}v({f}w, x) + 1; }}",
+    "context": "static __thread ucontext_t {f}m, {f}o; static __thread long {f}x; static __thread char *{f}s; F static void {f}v(void) {{ for (;;) {{ {f}x = {a}({f}x); swapcontext(&{f}o, &{f}m); }} }}F long {f}(long x) {{ {f}x = x; if (!{f}s) {{ {f}s = (char *)malloc(300000); getcontext(&{f}o); {f}o.uc_stack.ss_sp = {f}s; "
+               "{f}o.uc_stack.ss_size = 300000; makecontext(&{f}o, {f}v, 0); }} swapcontext(&{f}m, &{f}o); return {f}x + 1; }}",
+    "end": "F __attribute__((noreturn)) static void {f}v(long x) {{ sink = {b}(x); longjmp(*target, 1); }}F long {f}(long x) {{ if (target && (x & 7) == 2) {f}v(x); return {a}(x); }}",
+    "catch": "F long {f}(long x) {{ long r = x; try {{ r = {a}(x) + 1; }} catch (int e) {{ r = {b}(e); }} sink = r; return r; }}",
+    "object": "struct {f}g {{ long &r; ~{f}g() {{ r += {b}(r); }} }}; F long {f}(long x) {{ long r = x; {{ {f}g g{{r}}; r = {a}(x); sink = r; }} return r * 3; }}",
+    "virtual": "struct {f}g {{ virtual long {f}v(long x); virtual ~{f}g() {{}} }}; F long {f}g::{f}v(long x) {{ sink = {a}(x); return sink; }}F long {f}(long x) {{ static {f}g *volatile g = new {f}g; long r = g->{f}v(x); sink = r; return r + 1; }}",
+}
+LEAVES = {
+    "loop": "F long {f}(long x) {{ return spin(x, 90); }}",
+    "frame": "F long {f}(long x) {{ volatile long v[20]; for (int i = 0; i < 20; i++) v[i] = x + i; x = spin(x, {n}); return v[x & 15] + x; }}",
+    "memset": "F long {f}(long x) {{ char v[600]; memset(v, x, 200 + (x & 255)); __asm__ volatile(\"\" :: \"r\"(v) : \"memory\"); return v[3]; }}",
+    "print": "F long {f}(long x) {{ char v[60]; return snprintf(v, sizeof v, \"%ld %s\", x, \"text\"); }}",
+    "call": "F long {f}(long x) {{ return getppid() + x; }}",
+    "sine": "F long {f}(long x) {{ double s = 0; for (int i = 0; i < 4; i++) s += sin((double)(x & 255) + i); return (long)s; }}",
+    "malloc": "F long {f}(long x) {{ char *p = (char *)malloc(40 + (x & 511)); p[2] = x; __asm__ volatile(\"\" :: \"r\"(p) : \"memory\"); long r = p[2]; free(p); return r; }}",
+    "jump": "F long {f}(long x) {{ x = spin(x, {n}); if (target && (x & 7) == 3) longjmp(*target, 1); return x; }}",
+    "strings": "F long {f}(long x) {{ __asm__ volatile(\"\" ::: \"rbx\", \"r12\", \"r13\", \"r14\", \"r15\"); char v[64]; for (int i = 0; i < 63; i++) v[i] = 'a' + ((x + i) & 15); v[63] = 0; return strlen(v) + (strchr(v, 'q') != 0); }}",
+    "thunk": "__asm__(\".text; .globl {f}; .type {f},@function; {f}: push %rbp; push %rbx; mov $70,%ecx; lea 1(%rdi),%rax\\n1: imul $31,%rax; dec %ecx; jnz 1b\\n pop %rbx; pop %rbp; ret; .size {f},.-{f}\"); long {f}(long x);",
+    "throw": "F long {f}(long x) {{ x = spin(x, {n}); if ((x & 63) == 5) throw (int)(x & 7); return x; }}",
+}
+CPP = {"catch", "object", "virtual", "throw"}
+# Shapes that no exception may leave: without description, on another stack, or in a handler.
+NO_EXCEPTION = {"naked", "assembly", "thunk", "context", "signal", "push", "print", "qsort"}
+# Callees that a shape may jump to.
+TAILS = {"tail": "ab", "tail pointer": "a", "switch": "b", "assembly": "b", "end": "a"}
+FLAGS = {
+    "gcc": ["-fsplit-stack", "-freorder-blocks-and-partition", "-fno-plt", "-mindirect-branch=thunk", "-mindirect-branch=thunk-inline",
+            "-mfunction-return=thunk", "-fno-optimize-sibling-calls", "-fstack-clash-protection", "-mcmodel=large", "-maccumulate-outgoing-args",
+            "-fno-shrink-wrap", "-fconserve-stack", "-mstackrealign", "-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer", "-ffixed-rbx", "-fira-region=all"],
+    "clang": ["-mretpoline", "-mstackrealign", "-mno-red-zone", "-fno-plt", "-fno-optimize-sibling-calls", "-mcmodel=large", "-ffunction-sections -Wl,--gc-sections",
+              "-fbasic-block-sections=all", "-mllvm -hot-cold-split=true", "-fstack-clash-protection", "-fno-jump-tables", "-moutline"],
+    "both": ["-fcf-protection=full", "-fcf-protection=none", "-fstack-protector-all", "-fno-omit-frame-pointer", "-fomit-frame-pointer",
+             "-fomit-frame-pointer", "-mno-red-zone", "-march=x86-64-v3", "-pg", "-finstrument-functions", "-fPIC", "-fno-pic -no-pie", "-pie -fPIE", "-flto",
+             "-Wl,-z,lazy", "-Wl,-z,now", "-static", "-static-pie -fPIE", "-fuse-ld=gold", "-fuse-ld=lld", "-g", "-fno-jump-tables", "-falign-functions=1"],
+}
+
+
+def shapes(rng, compiler, plus, throws, text):
+    """Returns the names of possible inner functions and leaves."""
+    barred = (set() if plus else CPP) | (NO_EXCEPTION if throws else {"throw"}) | ({"nested"} if plus or compiler == "clang" else set())
+    barred |= ({"ms abi"} if compiler == "clang" else set()) | ({"context", "huge"} if "split" in text or compiler == "musl-gcc" else set())
+    return [name for name in INNER if name not in barred], [name for name in LEAVES if name not in barred]
+
+
+def program_of(seed):
+    """Returns the sources of a program, the command that builds it, and the callees and jumps of each function."""
+    rng = random.Random(seed)
+    compiler = rng.choice(["gcc", "gcc", "gcc", "clang", "clang", "musl-gcc"])
+    plus = compiler != "musl-gcc" and rng.random() < 0.4
+    flags = [rng.choice(["-O0", "-O1", "-O2", "-O2", "-O3", "-Os"]), *rng.sample(FLAGS["both"], rng.randint(1, 4))]
+    flags += rng.sample(FLAGS["clang" if compiler == "clang" else "gcc"], rng.randint(0, 2))
+    undescribed = not plus and rng.random() < 0.35
+    flags += ["-fno-asynchronous-unwind-tables -fno-unwind-tables"] if undescribed else []
+    text = " ".join(flags)
+    text += " -fuse-ld=gold" if "-fsplit-stack" in text else ""
+    is_accurate = not undescribed and not re.search("-O0|no-omit|realign|-pg|instrument|split", text)
+    inner_of, leaf_of = shapes(rng, compiler, plus, plus and rng.random() < 0.6, text)
+    count = rng.randint(10, 30)
+    first_leaf = count - max(3, count // 4)
+    split, plt = rng.randint(2, first_leaf), "@PLT" if "-fPIC" in text or rng.random() < 0.7 else ""
+    legal, parts, used_shapes = {"h": ("handler", {first_leaf, count - 1}, set())}, [[], []], set()
+    for number in range(count - 1, -1, -1):
+        is_leaf = number >= first_leaf
+        name = rng.choice(leaf_of if is_leaf else inner_of) if number else "catch" if plus else "plain"
+        callees = [number] if is_leaf else rng.sample(range(number + 1, count), min(3, count - 1 - number))
+        callees = (callees * 3)[:3]
+        described = is_accurate and rng.random() < 0.5
+        rows = {"moved": 128, "pushed": 8, "popped": -8, "back": -128}
+        words = {row: f".cfi_adjust_cfa_offset {by}; " if described else "" for row, by in rows.items()}
+        words |= {"f": f"f{number}", "n": rng.randint(2, 60), "signal": rng.choice(["SIGUSR1", "SIGUSR2"]), "plt": plt}
+        words |= {letter: f"f{callee}" for letter, callee in zip("abc", callees)}
+        body = (LEAVES if is_leaf else INNER)[name]
+        callee_of = dict(zip("abc", callees))
+        legal[number] = (name, {callee_of[letter] for letter in "abc" if f"{{{letter}}}" in body},
+                         {callee_of[letter] for letter in TAILS.get(name, "")})
+        parts[number >= split].append(body.format(**words))
+        used_shapes.add(name)
+    declared = "".join(f"long f{number}(long);" for number in range(count)) + "void h0(int);\n"
+    parts[0] += [f"F void h0(int s) {{ sink = f{first_leaf}(s) + f{count - 1}(s); }}", MAIN.replace("THREADS", str(rng.choice([0, 0, 1, 2])))]
+    end = "\n#ifdef __cplusplus\n}\n#endif\n"
+    shared = compiler != "musl-gcc" and "-static" not in text and rng.random() < 0.3
+    compiler = {"gcc": "g++", "clang": "clang++"}[compiler] if plus else compiler
+    is_stripped = undescribed and rng.random() < 0.6
+    marks = (" shared" if shared else "") + (" without .eh_frame" if is_stripped else "")
+    return {"sources": {f"part{at}.{'cc' if plus else 'c'}": HEAD + declared + "\n".join(part) + end for at, part in enumerate(parts)},
+            "compile": [compiler, "-w", *text.split()], "legal": legal, "shared": shared, "is_stripped": is_stripped,
+            "name": f"{seed}: {compiler} {text}{marks} ({', '.join(sorted(used_shapes))})"}
+
+
+def build(program, folder):
+    """Builds a program, the second half as a library if it is shared. Returns false if the options do not fit together."""
+    for name, text in program["sources"].items():
+        with open(os.path.join(folder, name), "w") as out:
+            out.write(text)
+    first, second = program["sources"]
+    compiled, end = program["compile"], ["-lm", "-lpthread", "-rdynamic"]
+    lines = [[*compiled, "-o", "program", first, second, *end]]
+    if program["shared"]:
+        lines = [[*compiled, "-fPIC", "-shared", "-o", "libpart.so", second, "-lm"],
+                 [*compiled, "-o", "program", first, "-L.", "-lpart", f"-Wl,-rpath,{folder}", *end]]
+    outputs = ["program", "libpart.so"][:1 + program["shared"]]
+    lines += [["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", name] for name in outputs if program["is_stripped"]]
+    # Some options do not fit together, and static programs with PIE options may crash at once.
+    lines.append(["./program", "0.01"])
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    return all(subprocess.run(line, **quiet).returncode == 0 for line in lines)
+
+
+def reached(legal, number):
+    """Returns the callees of a function that a stack may show, over the functions that jump."""
+    found, waiting = set(), list(legal[number][1])
+    while waiting:
+        callee = waiting.pop()
+        if callee not in found:
+            found.add(callee)
+            waiting += legal[callee][2]
+    return found
+
+
+def wrong_stacks(text, legal):
+    """Returns the number of stacks with a function of the program, and the stacks with illegal pairs by pair."""
+    pairs, stacks, wrong = {number: reached(legal, number) for number in legal}, 0, {}
+    for stack in text.split("\n\n"):
+        names = [(line.split(None, 1) + [""])[1].strip() for line in stack.splitlines()[1:]]
+        found = [re.match(r"(?:f(\d+)[vwgp]?\b|(h)0\b|(main|run)\b)", name) for name in names]
+        nodes = ["main" if match[3] else match[2] or int(match[1]) for match in found if match]
+        stacks += bool(nodes)
+        for callee, caller in zip(nodes, nodes[1:]):
+            is_signal = callee == "h" and caller != "main" and legal[caller][0] == "signal"
+            if not (is_signal or callee == caller or callee in pairs.get(caller, {0})):
+                wrong.setdefault(f"{callee} <- {caller}", []).append(" <- ".join(names))
+    return stacks, wrong
