@@ -234,6 +234,19 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
     });
 }
 
+/// Their waits at the same time are not added up.
+#[test]
+fn program_whose_processes_compete_and_then_sleep_was_not_waiting_all_the_time() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let script = "for i in 1 2 3 4 5 6 7 8; do \"$0\" 0.05 & done; wait; sleep 1.5";
+    let record = here.rprof("record -e cpu-clock -- sh -c").arg(script);
+    let run = record.arg(c("shares.c")).ok();
+    let [_, _, wall] = figures(&here);
+    let [waiting, _] = off_cpu(&run);
+    assert!(waiting + 1.45 <= wall, "{waiting} of {wall}\n{run}");
+}
+
 #[test]
 fn quota_of_a_control_group_is_named_as_the_cause() {
     needs!(PerfEvents, Root);

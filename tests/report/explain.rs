@@ -79,7 +79,7 @@ const WAITS: [Cause; 5] = [
     ("child", "asked to sleep", "wait_child"),
 ];
 
-const CXX: [Cause; 4] = [
+const CXX: [Cause; 7] = [
     (
         "exceptions",
         "throwing and catching exceptions",
@@ -88,6 +88,9 @@ const CXX: [Cause; 4] = [
     ("regex", "compiling regular expressions", "match_text"),
     ("stream", "formatting and writing text", "print_rows"),
     ("map", "memory allocation", "fill_map"),
+    ("casts", "type checks at run time", "count_squares"),
+    ("collisions", "hash tables", "index_points"),
+    ("join", "joining strings", "build_text"),
 ];
 
 const PYTHON: [Cause; 3] = [
@@ -195,6 +198,36 @@ fn causes_in_python_are_named() {
             let here = Here::new();
             let words = format!("{script}{} 0.6", cause.0);
             let text = explained(&here, "", "/usr/bin/python3".as_ref(), &words);
+            check_cause(&text, cause)
+        });
+    }
+}
+
+/// Interpreter code tells the cause, although views fold it into the program's functions.
+#[test]
+fn causes_in_interpreter_code_are_named() {
+    needs!(PerfEvents, X86_64, Node);
+    const JSON: &str = "const rows = [];
+        for (let i = 0; i < 300; i++) rows.push({ id: i, tags: ['a', 'b'] });
+        function cloneState() { return JSON.parse(JSON.stringify(rows)); }
+        const end = Date.now() + 700;
+        while (Date.now() < end) cloneState();";
+    const REGEX: &str = "let n = 0;
+        function isMail(text) { return RegExp('^[a-z]+' + n++ + '@x').test(text); }
+        const end = Date.now() + 700;
+        while (Date.now() < end) isMail('someone12@example.com');";
+    for (script, cause) in [
+        (JSON, ("json", "reading and writing JSON", "cloneState")),
+        // The compiler may inline `isMail`.
+        (
+            REGEX,
+            ("regex", "compiling regular expressions", "cause.js:"),
+        ),
+    ] {
+        measured(|| {
+            let here = Here::new();
+            std::fs::write(here.path("cause.js"), script).expect("written");
+            let text = explained(&here, "", "node".as_ref(), "cause.js");
             check_cause(&text, cause)
         });
     }

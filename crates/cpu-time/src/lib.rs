@@ -14,6 +14,7 @@
 //!     wall: Some(Duration::from_millis(1500)),
 //!     tasks: 2000,
 //!     waiting: Some(Duration::from_millis(150)),
+//!     unclear: Duration::ZERO,
 //!     throttled: None,
 //!     stopped: Some(Duration::from_millis(20)),
 //!     unrecorded_cpus: 0,
@@ -48,8 +49,10 @@ pub struct CpuTime {
     pub wall: Option<Duration>,
     /// Number of threads and processes started during sampling.
     pub tasks: u64,
-    /// Time that threads were runnable without a CPU, summed over all threads. `None` if unknown.
+    /// Wall time that a thread was runnable without a CPU and none ran, at most. `None` if unknown.
     pub waiting: Option<Duration>,
+    /// Part of it that may be sleep, because several threads waited at the same time.
+    pub unclear: Duration,
     /// Time that the workload's cgroup was throttled by its CPU quota. `None` if unknown.
     pub throttled: Option<Duration>,
     /// Time that a process of the workload was stopped by a signal, a debugger or the cgroup
@@ -67,6 +70,8 @@ pub struct OffCpuTime {
     pub waiting: Duration,
     /// All threads slept.
     pub asleep: Duration,
+    /// Either of them.
+    pub unclear: Duration,
     /// A signal, a debugger or the cgroup freezer had stopped a process.
     pub stopped: Duration,
 }
@@ -86,14 +91,16 @@ impl CpuTime {
     }
 
     /// Splits the idle wall time into waiting for a CPU, stops and sleep; `None` if the wall time or
-    /// the waiting is unknown. Simultaneous waits make `asleep` a lower bound.
+    /// the waiting is unknown.
     pub fn off_cpu(&self) -> Option<OffCpuTime> {
         let all = self.wall?.saturating_sub(self.used);
         let waiting = self.waiting?.min(all);
+        let unclear = self.unclear.min(waiting);
         let rest = all.saturating_sub(waiting);
         let stopped = self.stopped.unwrap_or_default().min(rest);
         Some(OffCpuTime {
-            waiting,
+            waiting: waiting.saturating_sub(unclear),
+            unclear,
             asleep: rest.saturating_sub(stopped),
             stopped,
         })
@@ -112,6 +119,7 @@ impl CpuTime {
             wall: sum(self.wall, other.wall),
             tasks: self.tasks.saturating_add(other.tasks),
             waiting: sum(self.waiting, other.waiting),
+            unclear: self.unclear.saturating_add(other.unclear),
             throttled: sum(self.throttled, other.throttled),
             stopped: sum(self.stopped, other.stopped),
             unrecorded_cpus: self.unrecorded_cpus.max(other.unrecorded_cpus),
@@ -137,6 +145,8 @@ impl CpuTime {
         notes.extend((self.wall).map(|wall| note("wall.ns", wall.as_nanos())));
         notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
         notes.extend((self.waiting).map(|waiting| note("waiting.ns", waiting.as_nanos())));
+        let unclear = Some(self.unclear).filter(|time| !time.is_zero());
+        notes.extend(unclear.map(|time| note("unclear.ns", time.as_nanos())));
         notes.extend((self.throttled).map(|time| note("throttled.ns", time.as_nanos())));
         notes.extend((self.stopped).map(|time| note("stopped.ns", time.as_nanos())));
         let unrecorded = Some(self.unrecorded_cpus).filter(|cpus| *cpus > 0);
@@ -159,6 +169,7 @@ impl CpuTime {
             wall: time("wall.ns"),
             tasks: number("tasks")?,
             waiting: time("waiting.ns"),
+            unclear: time("unclear.ns").unwrap_or_default(),
             throttled: time("throttled.ns"),
             stopped: time("stopped.ns"),
             unrecorded_cpus: number("unrecorded_cpus").unwrap_or(0),
@@ -206,7 +217,7 @@ mod tests {
         assert_eq!(time.sampled_share(), Some(1.0));
         assert!((time.idle_share().unwrap() - 0.1).abs() < 1e-9);
 
-        // Two threads that wait at once wait no longer than the wall time.
+        // The bound may be longer than the time.
         let crowded = CpuTime {
             waiting: second,
             ..time
@@ -217,6 +228,16 @@ mod tests {
             ..OffCpuTime::default()
         };
         assert_eq!((time.off_cpu(), crowded.off_cpu()), (None, Some(off_cpu)));
+        let unclear = CpuTime {
+            unclear: Duration::from_millis(70),
+            ..crowded
+        };
+        let off_cpu = unclear.off_cpu().unwrap();
+        assert_eq!(
+            (off_cpu.unclear, off_cpu.waiting),
+            (hundred * 7 / 10, hundred * 3 / 10)
+        );
+        assert_eq!(CpuTime::from_notes(&unclear.notes()), Some(unclear));
         assert_eq!(time.plus(&CpuTime::default()).wall, None);
         assert_eq!(time.plus(&time).used, Duration::from_millis(1800));
     }

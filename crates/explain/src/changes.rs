@@ -3,6 +3,7 @@
 use rprof_export::clean::{clean, shorten};
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{Change, FunctionDiff, ProfileDiff, Verdict};
+use rprof_profile::waits::noun_of_time;
 
 use crate::sentence::{Sentence, Topic};
 use crate::stacks::time_text;
@@ -22,7 +23,7 @@ pub(crate) fn sentences(diff: &ProfileDiff, command: &str) -> Vec<Sentence> {
         importance,
     };
     let noun = match diff.unit {
-        WeightUnit::Nanoseconds => "CPU time".to_owned(),
+        WeightUnit::Nanoseconds => clean(noun_of_time(&diff.event)).into_owned(),
         _ => clean(&diff.event).into_owned(),
     };
     let mut text = format!("The {noun} {}", change_text(diff, &diff.whole));

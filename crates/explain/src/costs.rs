@@ -2,7 +2,7 @@
 
 use rprof_export::clean::shell_word;
 use rprof_export::rows::percent;
-use rprof_profile::{FrameId, FunctionId, ObjectKind};
+use rprof_profile::{AggregatedStack, FrameId, FunctionId, ObjectKind, Profile};
 use rustc_hash::FxHashMap;
 
 use crate::kinds::{KINDS, Kind, Side, syscall};
@@ -46,6 +46,55 @@ struct Cost {
     syscalls: FxHashMap<String, u64>,
 }
 
+impl Cost {
+    fn add(&mut self, function: FunctionId, payer: Option<FunctionId>, weight: u64) {
+        self.weight += weight;
+        *self.functions.entry(function).or_default() += weight;
+        if let Some(payer) = payer {
+            *self.payers.entry(payer).or_default() += weight;
+        }
+    }
+}
+
+/// Kinds of work in the code of interpreters, which is folded into the functions that it runs.
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeWork {
+    /// The function that tells the kind, for each entry of [`Profile::aggregated`].
+    functions: Vec<Option<FunctionId>>,
+}
+
+impl RuntimeWork {
+    /// Finds the kinds in a profile whose interpreter code will be folded
+    /// ([`Profile::fold_languages`]).
+    pub fn before_folding(profile: &Profile) -> RuntimeWork {
+        let mut known = FxHashMap::default();
+        let events: Vec<Stacks<'_>> = (0..profile.events.len())
+            .map(|event| Stacks::of(profile, event))
+            .collect();
+        let function = |entry: &AggregatedStack| {
+            let stacks = &events[entry.event];
+            let frames = stacks.frames(entry);
+            let (at, _) = chosen(stacks, &frames, &mut known)?;
+            Some(stacks.function_of(frames[at]))
+        };
+        RuntimeWork {
+            functions: profile.aggregated.iter().map(function).collect(),
+        }
+    }
+
+    fn of_entry(&self, stacks: &Stacks<'_>, entry: usize) -> Option<(FunctionId, Spent)> {
+        let function = (*self.functions.get(entry)?)?;
+        Some((function, spent(stacks, function)?))
+    }
+}
+
+/// Returns true if a kind counts inside of a kind of runtime code as well, or tells more.
+fn stays(stacks: &Stacks<'_>, frame: FrameId, found: Spent) -> bool {
+    let function = stacks.profile.function(stacks.function_of(frame));
+    let is_first = matches!(found, Spent::Kind(at) if KINDS[at].is_first);
+    is_first || function.source.is_some()
+}
+
 /// The kinds of work of an event's stacks.
 pub(crate) struct Costs {
     /// The largest ones.
@@ -55,25 +104,30 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    pub(crate) fn of(stacks: &Stacks<'_>) -> Costs {
+    pub(crate) fn of(stacks: &Stacks<'_>, work: &RuntimeWork) -> Costs {
         let mut known: FxHashMap<FunctionId, Option<Spent>> = FxHashMap::default();
         let mut costs: FxHashMap<Spent, Cost> = FxHashMap::default();
         let mut of_entries = Vec::new();
-        for entry in stacks.entries() {
+        for (nth, entry) in stacks.numbered_entries() {
             let frames = stacks.frames(entry);
             let found = chosen(stacks, &frames, &mut known);
-            of_entries.push(found.map(|(_, spent)| spent));
-            let Some((at, spent)) = found else {
+            let in_stack = found.map(|(at, spent)| (stacks.function_of(frames[at]), spent));
+            let of_runtime = work.of_entry(stacks, nth).filter(|of_runtime| {
+                Some(*of_runtime) != in_stack
+                    && found.is_none_or(|(at, spent)| !stays(stacks, frames[at], spent))
+            });
+            let Some((function, spent)) = of_runtime.or(in_stack) else {
+                of_entries.push(None);
                 continue;
             };
+            of_entries.push(Some(spent));
+            let (callers, inside) = match found.filter(|_| of_runtime.is_none()) {
+                Some((at, _)) => frames.split_at(at),
+                None => (&*frames, &*frames),
+            };
             let cost = costs.entry(spent).or_default();
-            cost.weight += entry.weight;
-            let function = stacks.function_of(frames[at]);
-            *cost.functions.entry(function).or_default() += entry.weight;
-            if let Some(payer) = stacks.user_function(&frames[..at]) {
-                *cost.payers.entry(payer).or_default() += entry.weight;
-            }
-            if let Some(name) = syscall_of(stacks, &frames[at..]).filter(|_| spent.is_of_user()) {
+            cost.add(function, stacks.user_function(callers), entry.weight);
+            if let Some(name) = syscall_of(stacks, inside).filter(|_| spent.is_of_user()) {
                 *cost.syscalls.entry(name.to_owned()).or_default() += entry.weight;
             }
         }
@@ -107,6 +161,8 @@ fn chosen(
     frames: &[FrameId],
     known: &mut FxHashMap<FunctionId, Option<Spent>>,
 ) -> Option<(usize, Spent)> {
+    let is_outer =
+        |(_, spent): &(usize, Spent)| matches!(spent, Spent::Kind(at) if KINDS[*at].is_outer);
     let mut first = None;
     for (at, frame) in frames.iter().enumerate() {
         let id = stacks.function_of(*frame);
@@ -124,7 +180,11 @@ fn chosen(
         if kind.is_some_and(|kind| kind.is_first) {
             return Some((at, spent));
         }
-        first = first.or(Some((at, spent)));
+        let found = (at, spent);
+        first = match first {
+            Some(outer) if is_outer(&outer) && !is_outer(&found) => Some(found),
+            first => first.or(Some(found)),
+        };
     }
     first
 }

@@ -22,6 +22,8 @@ pub(crate) struct Kind {
     pub(crate) is_first: bool,
     /// True if only functions that were not inlined count.
     pub(crate) is_outlined: bool,
+    /// True if it counts only without another kind inside, as memory allocation in a container.
+    pub(crate) is_outer: bool,
     /// Usual remedy; empty if there is none.
     pub(crate) remedy: &'static str,
 }
@@ -36,7 +38,11 @@ impl Kind {
                 .split(' ')
                 .any(|pattern| matches_name(pattern, name))
         };
-        has(self.functions, function) || !self.objects.is_empty() && has(self.objects, object)
+        // Methods of Rust: `<std::sys::sync::mutex::futex::Mutex>::lock`.
+        let of_type = function.strip_prefix('<');
+        has(self.functions, function)
+            || of_type.is_some_and(|function| has(self.functions, function))
+            || !self.objects.is_empty() && has(self.objects, object)
     }
 }
 
@@ -48,6 +54,7 @@ const fn kind(label: &'static str, functions: &'static str, remedy: &'static str
         objects: "",
         is_first: false,
         is_outlined: false,
+        is_outer: false,
         remedy,
     }
 }
@@ -61,6 +68,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "",
         is_first: true,
         is_outlined: false,
+        is_outer: false,
         remedy: "Memory that is kept and used again needs no further faults.",
     },
     Kind {
@@ -73,6 +81,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "",
         is_first: true,
         is_outlined: false,
+        is_outer: false,
         remedy: "",
     },
     Kind {
@@ -107,7 +116,10 @@ pub(crate) const KINDS: &[Kind] = &[
             "regcomp re_compile* pcre_compile* pcre2_compile* regex::builders::* \
          regex::regex::string::Regex::new regex_automata::meta::regex::Builder::* regex_syntax::* \
          std::__detail::_Compiler* std::__cxx11::basic_regex<* std::basic_regex<* regexp.Compile* \
-         regexp.MustCompile* regexp/syntax.* java.util.regex.Pattern.compile*",
+         regexp.MustCompile* regexp.compile* regexp/syntax.Parse* regexp/syntax.Compile* \
+         regexp/syntax.(*parser).* regexp/syntax.(*compiler).* regexp/syntax.(*Regexp).* java.util.regex.Pattern.compile* \
+         v8::internal::RegExpImpl::Compile* v8::internal::RegExp::Compile* \
+         v8::internal::Runtime_RegExpInitializeAndCompile*",
             "Compile them once, outside of the loop.",
         )
     },
@@ -123,9 +135,30 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(
         "throwing and catching exceptions",
         "_Unwind_RaiseException* _Unwind_Resume* __cxa_throw _Unwind_ForcedUnwind* \
-         _Unwind_Backtrace*",
+         _Unwind_Backtrace* java.lang.Throwable.<init>* java.lang.Throwable.fillInStackTrace* \
+         java_lang_Throwable::fill_in_stack_trace* PyErr_SetString PyErr_Format* \
+         PyTraceBack_Here v8::internal::Isolate::Throw* v8::internal::ErrorUtils::*",
         "",
     ),
+    Kind {
+        objects: "*/python?.*/json/*.py */_json.cpython-*",
+        ..kind(
+            "reading and writing JSON",
+            "encoding/json.* serde_json::* nlohmann::* rapidjson::* simdjson::* \
+             Json::* cJSON_* json_loads* json_dumps* json_tokener_* yyjson_* \
+             v8::internal::Builtin_Json* v8::internal::Json* com.fasterxml.jackson.* \
+             com.google.gson.*",
+            "",
+        )
+    },
+    Kind {
+        objects: "*/python?.*/copy.py",
+        ..kind(
+            "copying objects with all that they contain",
+            "structuredClone*",
+            "",
+        )
+    },
     kind(
         "formatting and writing text",
         "printf fprintf vprintf vfprintf* snprintf sprintf vsnprintf* __printf* __vfprintf* \
@@ -150,8 +183,41 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(
         "garbage collection",
         "runtime.gcBgMarkWorker* runtime.bgsweep* runtime.gcAssistAlloc* gc_collect_main \
-         gc_collect* v8::internal::Heap::CollectGarbage* GCTaskThread::* G1CollectedHeap::* \
+         gc_collect* v8::internal::Heap::CollectGarbage* v8::internal::Scavenge* \
+         v8::internal::ConcurrentMarking::* v8::internal::MarkCompactCollector::* \
+         v8::internal::Sweeper::* GCTaskThread::* G1CollectedHeap::* \
          PSParallelCompact::*",
+        "",
+    ),
+    kind(
+        "joining strings into new ones",
+        "runtime.concatstring* std::operator+<char* java.lang.StringConcatHelper.* \
+         PyUnicode_Append* PyUnicode_Concat unicode_concatenate",
+        "Each join copies all characters again: append to one buffer.",
+    ),
+    kind(
+        "searching arrays or lists from the start",
+        "std::find<* std::__find_if<* core::slice::<impl*>::contains* \
+         core::slice::iter::Iter<*>::any* core::slice::iter::Iter<*>::position* \
+         core::slice::iter::Iter<*>::find* rb_ary_includes rb_ary_index list_contains \
+         v8::internal::Builtin_ArrayIncludes* v8::internal::Builtin_ArrayIndexOf* \
+         Builtins_ArrayIncludes* Builtins_ArrayIndexOf* java.util.ArrayList.contains* \
+         java.util.ArrayList.indexOf*",
+        "A set or map finds an element without reading all.",
+    ),
+    Kind {
+        is_outer: true,
+        ..kind(
+            "searching and filling hash tables",
+            "std::_Hashtable<* std::unordered_map<* std::unordered_set<* hashbrown::* \
+             std::collections::hash::* runtime.mapaccess* \
+             runtime.mapassign* internal/runtime/maps.* g_hash_table_* java.util.HashMap.*",
+            "They are slow if many keys have one hash value.",
+        )
+    },
+    kind(
+        "type checks at run time (dynamic_cast)",
+        "__dynamic_cast __cxxabiv1::__*_type_info::__do_dyncast*",
         "",
     ),
     kind(
@@ -191,7 +257,9 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(
         "sorting",
         "qsort qsort_r __qsort* msort_with_tmp* std::sort<* std::__sort<* std::__introsort_loop<* \
-         std::stable_sort<* core::slice::sort::* alloc::slice::<impl*sort* sort.* slices.*sort*",
+         std::stable_sort<* core::slice::sort::* alloc::slice::<impl*sort* sort.* slices.*sort* list_sort* PyList_Sort rb_ary_sort* \
+         v8::internal::*ArraySort* Builtins_ArrayPrototypeSort* java.util.TimSort.* \
+         java.util.DualPivotQuicksort.*",
         "",
     ),
     kind(
@@ -233,6 +301,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "*/libm.so* */libm-* */libmvec.so*",
         is_first: false,
         is_outlined: false,
+        is_outer: false,
         remedy: "",
     },
     Kind {
@@ -243,6 +312,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "*/libz.so* */libzstd.so* */liblz4.so* */liblzma.so* */libbz2.so* */libbrotli*",
         is_first: false,
         is_outlined: false,
+        is_outer: false,
         remedy: "",
     },
     Kind {
@@ -253,6 +323,7 @@ pub(crate) const KINDS: &[Kind] = &[
          */libcrypt.so*",
         is_first: false,
         is_outlined: false,
+        is_outer: false,
         remedy: "",
     },
     Kind {
@@ -269,6 +340,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "",
         is_first: false,
         is_outlined: true,
+        is_outer: false,
         remedy: "",
     },
 ];
@@ -333,6 +405,20 @@ mod tests {
             ("vfprintf", "formatting and writing text"),
             ("usleep", "going to sleep again and again (polling)"),
             ("pthread_mutex_lock", "locks"),
+            ("<std::sys::sync::mutex::futex::Mutex>::lock", "locks"),
+            (
+                "<hashbrown::map::HashMap<K,V,S,A>>::insert",
+                "searching and filling hash tables",
+            ),
+            ("encoding/json.Unmarshal", "reading and writing JSON"),
+            (
+                "<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::any",
+                "searching arrays or lists from the start",
+            ),
+            (
+                "regexp/syntax.(*parser).push",
+                "compiling regular expressions",
+            ),
             (
                 "my_spin_lock",
                 "spin locks, which use the CPU while they wait",
@@ -351,6 +437,9 @@ mod tests {
             "sleeper",
             "my_memcpy",
             "logic",
+            // Matches, with a compiled expression.
+            "regexp/syntax.(*Inst).MatchRunePos",
+            "<shop::Mutex>::lock",
         ] {
             assert_eq!(label(other), None, "{other}");
         }

@@ -43,6 +43,7 @@ use rprof_export::clean::shell_word;
 use rprof_profile::Profile;
 use rprof_profile::compare::ProfileDiff;
 
+pub use costs::RuntimeWork;
 pub use sentence::{Explanation, Sentence, Topic};
 pub use threads::HotLoop;
 
@@ -52,10 +53,19 @@ pub use threads::HotLoop;
 /// A profile with times of samples ([`Profile::streams`]) has sentences about phases, and one with
 /// lines ([`Profile::frame`]) has sentences about source lines.
 pub fn explain(profile: &Profile, input: impl AsRef<OsStr>) -> Explanation {
+    explain_with(profile, &RuntimeWork::default(), input)
+}
+
+/// Explains a profile whose interpreter code is folded. `work` is what this code did.
+pub fn explain_with(
+    profile: &Profile,
+    work: &RuntimeWork,
+    input: impl AsRef<OsStr>,
+) -> Explanation {
     let mut sentences = Vec::new();
     sentences.extend(measured::sentences(profile));
     if let Some(stacks) = stacks::Stacks::of_cpu(profile) {
-        let costs = costs::Costs::of(&stacks);
+        let costs = costs::Costs::of(&stacks, work);
         sentences.extend(places::sentences(&stacks, &costs));
         sentences.extend(costs.sentences(&stacks));
         sentences.extend(threads::sentences(&stacks));

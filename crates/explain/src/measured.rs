@@ -115,9 +115,22 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
     {
         let share = |part: Duration| 100.0 * part.as_secs_f64() / wall.as_secs_f64().max(1e-9);
         let (asleep, waiting) = (share(off.asleep), share(off.waiting));
+        let at_least = if share(off.unclear) >= 1.0 {
+            "at least "
+        } else {
+            ""
+        };
+        if share(off.unclear) >= IDLE {
+            let text = format!(
+                "For {} of the time no thread ran, and some waited for a CPU or all slept: which of \
+                 them is unclear without --off-cpu.",
+                share_text(share(off.unclear))
+            );
+            add(text, "report", 550.0);
+        }
         if asleep >= IDLE {
             let text = format!(
-                "For {} of the time all threads slept, and CPU time does not show what they waited \
+                "For {at_least}{} of the time all threads slept, and CPU time does not show what they waited \
                  for: record with --off-cpu.",
                 share_text(asleep)
             );
@@ -140,7 +153,7 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
                 None => "other programs used them".to_owned(),
             };
             let text = format!(
-                "For {} of the time the program could run but had no CPU: {cause}.",
+                "For {at_least}{} of the time the program could run but had no CPU: {cause}.",
                 share_text(waiting)
             );
             add(text, "report", 600.0 + waiting);

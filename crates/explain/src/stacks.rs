@@ -1,11 +1,11 @@
 //! The stacks of the event that measures CPU time, with clean names.
 
-use rprof_export::clean::shorten;
+use rprof_export::clean::{clean, shorten};
 use rprof_export::names::{CleanName, CleanNames};
 use rprof_export::rows::percent;
 use rprof_profile::language::native::language_of;
 use rprof_profile::pattern::matches_name;
-use rprof_profile::waits::{is_of_waits, is_of_wall_clock};
+use rprof_profile::waits::{is_of_waits, is_of_wall_clock, noun_of_time};
 use rprof_profile::{
     AggregatedStack, FrameId, Function, FunctionId, Language, ObjectId, ObjectKind, Profile,
     WeightUnit,
@@ -19,16 +19,30 @@ const MIN_SAMPLES: u64 = 30;
 pub(crate) const MAX_NAME: usize = 80;
 
 /// Files of interpreters and virtual machines, wherever they are installed.
-const INTERPRETERS: [&str; 9] = [
+const INTERPRETERS: [&str; 23] = [
     "libpython*",
     "python",
+    "python2*",
     "python3*",
     "libjvm.so",
+    "libjli.so",
+    "java",
     "node",
+    "nodejs",
     "libnode.so*",
     "libruby*",
+    "ruby",
+    "ruby?.?",
     "libperl.so*",
+    "perl",
+    "perl5*",
     "libphp*",
+    "php",
+    "php?.?",
+    "lua?.?",
+    "luajit*",
+    "guile",
+    "beam*.smp",
 ];
 
 /// An event of a profile.
@@ -64,8 +78,15 @@ impl<'p> Stacks<'p> {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + '_ {
-        let entries = self.profile.aggregated.iter();
-        entries.filter(|entry| entry.event == self.event)
+        self.numbered_entries().map(|(_, entry)| entry)
+    }
+
+    /// Returns the entries with their numbers in the profile.
+    pub(crate) fn numbered_entries(
+        &self,
+    ) -> impl Iterator<Item = (usize, &'p AggregatedStack)> + '_ {
+        let entries = self.profile.aggregated.iter().enumerate();
+        entries.filter(|(_, entry)| entry.event == self.event)
     }
 
     pub(crate) fn frames(&self, entry: &AggregatedStack) -> Vec<FrameId> {
@@ -80,7 +101,7 @@ impl<'p> Stacks<'p> {
     pub(crate) fn noun(&self) -> String {
         let event = &self.profile.events[self.event];
         match &event.unit {
-            WeightUnit::Nanoseconds => "the CPU time".to_owned(),
+            WeightUnit::Nanoseconds => format!("the {}", clean(noun_of_time(&event.name))),
             WeightUnit::Bytes => "the memory".to_owned(),
             _ if self.profile.is_folded => "the samples".to_owned(),
             _ => format!("the {}", CleanNames::new(self.profile).event(self.event)),
@@ -112,7 +133,13 @@ impl<'p> Stacks<'p> {
     pub(crate) fn user_function(&self, frames: &[FrameId]) -> Option<FunctionId> {
         let mut functions = frames.iter().rev().map(|frame| self.function_of(*frame));
         let found = functions.find(|id| !self.is_library(*id))?;
-        (!self.is_gap(found)).then_some(found)
+        (!self.is_gap(found) && !self.is_unknown(found)).then_some(found)
+    }
+
+    /// Returns true for code outside of all known objects.
+    fn is_unknown(&self, id: FunctionId) -> bool {
+        let function = self.profile.function(id);
+        function.name.is_err() && &*self.profile.object(function.object).name == "[unknown]"
     }
 
     /// Returns true for frames that stand for unknown functions: `[Python callers unproven]`.
@@ -148,7 +175,15 @@ impl<'p> Stacks<'p> {
             };
             let is_python = matches_name("*/lib/python?.*", &object.name) && is_installed()
                 || object.name.starts_with("<frozen ");
-            return is_python || object.name.starts_with("node:");
+            let is_java = || {
+                const PACKAGES: [&str; 6] =
+                    ["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin."];
+                let language = function.source.as_ref().map(|source| source.language);
+                language == Some(Language::Java)
+                    && (function.name.as_deref())
+                        .is_ok_and(|name| PACKAGES.iter().any(|start| name.starts_with(start)))
+            };
+            return is_python || object.name.starts_with("node:") || is_java();
         }
         object.kind == ObjectKind::Kernel || is_standard() || is_shared() || is_extension()
     }
@@ -188,13 +223,26 @@ fn is_standard(name: &str) -> bool {
         Some((own, of_trait)) => (own, Some(of_trait)),
         None => (inner, None),
     };
+    let whole = own;
     let own = own.trim_start_matches(['&', '[', '(', '*']);
     let own = own.strip_prefix("mut ").unwrap_or(own);
     let end = own.find(['<', '>', ']', ',', ')', ';', ' ']);
     let word = &own[..end.unwrap_or(own.len())];
+    // Only the standard library gives methods to types of the language: `<u64>::rotate_left`,
+    // `<[u8]>::to_vec`.
+    if of_trait.is_none() && (is_of_language(word) || whole.starts_with(['&', '[', '(', '*'])) {
+        return true;
+    }
     // Parameters and primitive types have no path.
     let is_bare = !word.contains("::");
-    starts(own) || is_bare && of_trait.is_some_and(starts)
+    // A trait within a method of a standard type: `<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec`.
+    let is_standard_trait = |of: &str| starts(of) || of.starts_with('<') && is_standard(of);
+    starts(own) || is_bare && of_trait.is_some_and(is_standard_trait)
+}
+
+fn is_of_language(word: &str) -> bool {
+    const TYPES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char str";
+    TYPES.split(' ').any(|name| name == word)
 }
 
 /// Returns true for functions of Go's runtime and standard library.
@@ -272,6 +320,11 @@ mod tests {
             "<A as core::slice::cmp::SlicePartialEq<B>>::equal_same_length",
             "<&mut f64 as core::iter::traits::accum::Sum>::sum",
             "<[T] as core::fmt::Debug>::fmt",
+            "<[u8]>::to_vec_in::<alloc::alloc::Global>",
+            "<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec::<alloc::alloc::Global>",
+            "<u64>::rotate_left",
+            "<str>::trim_matches",
+            "<*const u8>::add",
             "<&alloc::string::String as core::fmt::Display>::fmt",
         ] {
             assert!(is_standard(name), "{name}");
@@ -281,6 +334,8 @@ mod tests {
             "shop::price",
             "<shop::Order as core::fmt::Display>::fmt",
             "<T as shop::Priced>::price",
+            "<[shop::Order] as shop::Priced>::price",
+            "<u64 as shop::Priced>::price",
             "<shop::Order>::price",
             "stdlib_like",
         ] {

@@ -13,6 +13,9 @@ use crate::stacks::{Stacks, part_text, share_text, time_text};
 /// Share of a reason that is worth a sentence, in percent.
 const WORTH: f64 = 5.0;
 
+/// Share of a function that a reason is mostly in, in percent.
+const MOST: f64 = 20.0;
+
 const REASONS: [(&str, &str); 16] = [
     (
         "[futex]",
@@ -99,8 +102,10 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         );
         let order = |(id, weight): &(&FunctionId, &u64)| (std::cmp::Reverse(**weight), id.0);
         if let Some((function, weight)) = wait.functions.iter().min_by_key(order) {
-            let part = part_text(percent(*weight, wait.weight));
-            text += &format!(", {part} in {}", stacks.name(*function));
+            let part = percent(*weight, wait.weight);
+            if part >= MOST {
+                text += &format!(", {} in {}", part_text(part), stacks.name(*function));
+            }
         }
         let word = name.trim_matches(['[', ']']).replace(' ', "-");
         let word = if word == "waiting-for-a-CPU" {

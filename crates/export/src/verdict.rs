@@ -342,7 +342,7 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
 pub fn throttled(time: &CpuTime) -> Option<Duration> {
     let waiting = time
         .off_cpu()
-        .map_or(Duration::ZERO, |off_cpu| off_cpu.waiting);
+        .map_or(Duration::ZERO, |off_cpu| off_cpu.waiting + off_cpu.unclear);
     (time.throttled).filter(|time| *time > waiting.mul_f64(MUCH_THROTTLED))
 }
 

@@ -38,8 +38,12 @@ const MAX_IN_GROUPS: usize = 16;
 /// Time that targets waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// Time that threads were runnable without a CPU, summed over threads.
+    /// Wall time that a thread was runnable without a CPU and none ran, at most.
     pub waiting: Duration,
+    /// Time that threads were runnable without a CPU, summed over threads.
+    pub sum: Duration,
+    /// Part of `waiting` that may be sleep: threads that waited at the same time as others waited or ran.
+    pub unclear: Duration,
     /// Part of it while a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
     /// Wall time that a signal, a debugger or the cgroup freezer had stopped a process.
@@ -71,6 +75,11 @@ struct Delays {
     /// First and last reading.
     threads: HashMap<u32, (Times, Times)>,
     ended: Times,
+    /// Upper and lower bound of the wall time that a thread waited for a CPU and none ran.
+    stalled: (Duration, Duration),
+    /// Waiting time of all threads in these bounds.
+    looked: Duration,
+    last_look: Option<Instant>,
     looks: u32,
     /// True once there were too many threads to read all.
     left_out: bool,
@@ -184,6 +193,9 @@ impl Delays {
             before,
             threads: HashMap::new(),
             ended: Times::default(),
+            stalled: (Duration::ZERO, Duration::ZERO),
+            looked: Duration::ZERO,
+            last_look: None,
             looks: 0,
             left_out: false,
             is_stopped: false,
@@ -256,6 +268,7 @@ impl Delays {
         }
         self.read_throttled();
         self.forget_all_but(&threads);
+        let mut meanwhile = Vec::new();
         for thread in threads {
             let Some(now) = (self.proc.thread_times(thread.pid, thread.tid)).map(Times::of) else {
                 continue;
@@ -270,8 +283,17 @@ impl Delays {
                 // The id was reused.
                 self.ended = self.ended.plus(last.since(*first));
                 *first = Times::default();
+                *last = Times::default();
             }
+            meanwhile.push(now.since(*last));
             *last = now;
+        }
+        let now = Instant::now();
+        if let Some(before) = self.last_look.replace(now) {
+            let (most, least) = stalled(&meanwhile, now.saturating_duration_since(before));
+            self.stalled.0 += most;
+            self.stalled.1 += least;
+            self.looked += meanwhile.iter().map(|one| one.waiting).sum::<Duration>();
         }
         self.looks = self.looks.saturating_add(1);
     }
@@ -318,13 +340,37 @@ impl Delays {
         let guessed = Duration::try_from_secs_f64(unseen.as_secs_f64() * ratio);
         let throttled = (self.throttled.iter()).map(|(_, first, last)| last.saturating_sub(*first));
         let waiting = seen.waiting + guessed.unwrap_or_default();
+        let (most, least) = match self.threads.len() == 1 && self.ended == Times::default() {
+            true => (waiting, waiting),
+            // What was not read is unclear.
+            false => (
+                self.stalled.0 + waiting.saturating_sub(self.looked),
+                (self.stalled.1).saturating_sub(used.saturating_sub(seen.cpu)),
+            ),
+        };
+        let most = most.min(waiting);
         Some(Delay {
-            waiting,
+            waiting: most,
+            sum: waiting,
+            unclear: most.saturating_sub(least),
             // The kernel's value is a sum over CPUs, and includes the group's other processes.
             throttled: throttled.max().unwrap_or_default().min(waiting),
             stopped: self.stops.sum,
         })
     }
+}
+
+/// Returns the longest and shortest time that a thread waited and none ran, within this time, from
+/// the times of all threads.
+fn stalled(threads: &[Times], within: Duration) -> (Duration, Duration) {
+    let sum = threads.iter().copied().fold(Times::default(), Times::plus);
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let longest = (threads.iter().map(|one| one.cpu).max()).unwrap_or_default();
+    let ran = longest.max(sum.cpu / cpus);
+    let most = sum.waiting.min(within.saturating_sub(ran));
+    let alone = |one: &Times| one.waiting.saturating_sub(sum.cpu.saturating_sub(one.cpu));
+    let least = threads.iter().map(alone).max().unwrap_or_default();
+    (most, least.min(most))
 }
 
 impl Times {
@@ -431,7 +477,24 @@ mod tests {
     }
 
     fn waiting(delays: &Delays, used: u64) -> Option<Duration> {
-        delays.estimate(MS * used as u32).map(|delay| delay.waiting)
+        delays.estimate(MS * used as u32).map(|delay| delay.sum)
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_do_not_stall_the_program() {
+        let times = |cpu: u32, waiting: u32| Times {
+            cpu: MS * cpu,
+            waiting: MS * waiting,
+        };
+        // One thread; one that a busy one keeps from the CPU; eight that ran in turn, then slept.
+        assert_eq!(stalled(&[times(30, 50)], MS * 100), (MS * 50, MS * 50));
+        let (_, least) = stalled(&[times(60, 0), times(10, 50)], MS * 100);
+        assert_eq!(least, Duration::ZERO);
+        let (most, least) = stalled(&[times(10, 50); 8], MS * 100);
+        assert!(least.is_zero() && most <= MS * 90, "{most:?}");
+        // Other programs kept both from the CPU.
+        let (_, least) = stalled(&[times(5, 80), times(5, 80)], MS * 100);
+        assert_eq!(least, MS * 75);
     }
 
     #[test]

@@ -82,6 +82,20 @@ pub fn is_of_wall_clock(event: &str) -> bool {
     event == WALL_CLOCK || event == wall
 }
 
+/// Returns the noun for amounts of an event in nanoseconds: `CPU time`, `waiting time`. Other tools'
+/// events have their own name as noun, which may contain any character.
+pub fn noun_of_time(event: &str) -> &str {
+    const CLOCKS: [&str; 4] = ["cpu-clock", "task-clock", "cpu", "cycles"];
+    let name = split_modifiers(event).0;
+    match () {
+        () if without_latency(event) != event => "elapsed time",
+        () if is_of_waits(event) => "waiting time",
+        () if is_of_wall_clock(event) => "wall-clock time",
+        () if CLOCKS.contains(&name) => "CPU time",
+        () => event,
+    }
+}
+
 /// Returns true for letters that perf accepts after an event's last `:` or `/` (perf-list(1),
 /// "Event modifiers").
 pub(crate) fn is_modifier(letter: char) -> bool {
@@ -106,7 +120,7 @@ pub(crate) fn split_modifiers(name: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::split_modifiers;
+    use super::{noun_of_time, split_modifiers};
 
     #[test]
     fn modifiers_are_split_from_the_event() {
@@ -121,6 +135,23 @@ mod tests {
             ("cycles:", ("cycles:", "")),
         ] {
             assert_eq!(split_modifiers(name), split, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_time_on_a_cpu_is_cpu_time() {
+        for (event, noun) in [
+            ("cpu-clock", "CPU time"),
+            ("task-clock:u", "CPU time"),
+            ("cpu", "CPU time"),
+            ("cpu-clock:latency", "elapsed time"),
+            ("wall-clock:latency", "elapsed time"),
+            ("offcpu-time", "waiting time"),
+            ("wall-clock", "wall-clock time"),
+            ("wall", "wall-clock time"),
+            ("delay", "delay"),
+        ] {
+            assert_eq!(noun_of_time(event), noun, "{event}");
         }
     }
 }

@@ -112,6 +112,7 @@ pub(crate) fn with_delays(
     let delay = delays.and_then(|delays| delays.so_far(time.used, whole));
     CpuTime {
         waiting: delay.map(|delay: Delay| delay.waiting),
+        unclear: delay.map_or(Duration::ZERO, |delay| delay.unclear),
         throttled: delay
             .map(|delay| delay.throttled)
             .filter(|time| !time.is_zero()),

@@ -2,6 +2,7 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{Change, ProfileDiff, Work};
+use rprof_profile::waits::noun_of_time;
 
 use crate::amounts::{bytes, duration};
 use crate::clean::clean;
@@ -21,7 +22,7 @@ pub(super) fn amount(diff: &ProfileDiff, value: f64) -> String {
 
 pub(super) fn noun(diff: &ProfileDiff) -> String {
     let noun = match &diff.unit {
-        WeightUnit::Nanoseconds => "CPU time".into(),
+        WeightUnit::Nanoseconds => clean(noun_of_time(&diff.event)).into_owned(),
         WeightUnit::Bytes => "memory".into(),
         WeightUnit::Events => clean(&diff.event).into_owned(),
         unit => clean(unit.as_str()).into_owned(),

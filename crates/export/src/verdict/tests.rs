@@ -60,7 +60,6 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
         [
             "on CPU 0.800 s of 2.60 s: 1.70 s waiting for a CPU, 0.100 s asleep",
             "on CPU 0.800 s of 2.60 s: 0.002 s waiting for a CPU (control group throttled for 0.001 s), 1.80 s asleep",
-            // Several threads waited at the same time.
             "on CPU 0.800 s of 2.60 s: 1.80 s waiting for a CPU, 0.000 s asleep",
         ]
     );
@@ -73,6 +72,18 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
     assert_eq!(
         off(None, None),
         ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
+    );
+    // Several threads waited at the same time.
+    let unclear = CpuTime {
+        waiting: ms(1700),
+        unclear: Duration::from_millis(1600),
+        ..time(799, 800, 2600, 3)
+    };
+    assert_eq!(
+        words(unclear),
+        [
+            "on CPU 0.800 s of 2.60 s: 0.100 s waiting for a CPU, 0.100 s asleep, 1.60 s one or the other"
+        ]
     );
     let stopped = CpuTime {
         waiting: ms(2),

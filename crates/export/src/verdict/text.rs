@@ -94,8 +94,14 @@ impl Finding {
                         seconds(time)
                     ),
                 };
+                // Less changes nothing.
+                let is_much = off_cpu.unclear > off_cpu.asleep.max(off_cpu.waiting) / 20;
+                let unclear = match is_much {
+                    true => format!(", {} s one or the other", seconds(off_cpu.unclear)),
+                    false => String::new(),
+                };
                 format!(
-                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep{stopped}",
+                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep{unclear}{stopped}",
                     seconds(off_cpu.waiting),
                     seconds(off_cpu.asleep)
                 )

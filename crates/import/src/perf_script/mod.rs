@@ -291,6 +291,7 @@ impl Reader<'_, '_> {
                 };
                 match known {
                     Some(frame) => self.frames.push(frame),
+                    None if !is_frame && is_source_line(line) => {}
                     None => self
                         .refused
                         .add(number, "follows a sample but is not a frame"),
@@ -467,6 +468,22 @@ pub(crate) fn read(
          complete",
     );
     Ok(out.finish()?)
+}
+
+/// Returns true for the line of source code that `-F +srcline` adds below a frame: `  app.c:12`, or
+/// `  app[401136]` without debug information.
+fn is_source_line(line: &str) -> bool {
+    let Some(place) = line.strip_prefix("  ").map(str::trim_end) else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_address = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_line =
+        (place.rsplit_once(':')).is_some_and(|(file, line)| !file.is_empty() && is_number(line));
+    let bare = place
+        .strip_suffix(']')
+        .and_then(|place| place.rsplit_once('['));
+    !place.starts_with(' ') && (is_line || bare.is_some_and(|(_, address)| is_address(address)))
 }
 
 #[cfg(test)]

@@ -266,3 +266,21 @@ fn a_number_at_the_end_of_a_command_is_no_thread_where_threads_were_not_printed(
     let wanted = expected([("cycles/my pool 2;f@/w", 1), ("cycles/w app;f@/w", 1)]);
     assert_eq!(stacks(&profile(&text).unwrap()), wanted);
 }
+
+#[test]
+fn lines_of_source_code_below_frames_are_no_loss() {
+    let text = "w 7 1.0: 1000 cycles: \n\t 113c leaf (/w)\n  leaf.c:12\n\t 114c main (/w)\n  w[114c]\n\n\
+        w 7 1.1: 3000 cycles: \n\t 114c main (/w)\n  ??:0\n\n";
+    let profile = profile(text).unwrap();
+    let wanted = expected([
+        ("cycles/w;main@/w", 3000),
+        ("cycles/w;main@/w;leaf@/w", 1000),
+    ]);
+    assert_eq!(stacks(&profile), wanted);
+    let skipped = profile
+        .quality
+        .warnings
+        .iter()
+        .find(|warning| warning.contains("skipped"));
+    assert_eq!(skipped, None);
+}

@@ -15,8 +15,8 @@ const NO_FRAMES: &str = "[unknown]";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineDamage {
-    /// No number follows the last space.
-    #[error("has no count after its last space")]
+    /// No number follows the last space. Signs and exponents are none.
+    #[error("does not end in a count")]
     NoCount,
     /// The line is not UTF-8.
     #[error("is not UTF-8")]
@@ -91,7 +91,12 @@ impl<'t> FoldedLine<'t> {
             }));
         }
         let Some((stack, count)) = split_count(line) else {
-            return Some(Err(LineDamage::NoCount));
+            let last = line.rsplit([' ', '\t']).next().unwrap_or_default();
+            let is_number = last.len() < line.len() && last.bytes().all(|b| b.is_ascii_digit());
+            return Some(Err(match is_number {
+                true => LineDamage::TooMany,
+                false => LineDamage::NoCount,
+            }));
         };
         let first = split_count(stack);
         Some(Ok(FoldedLine {

@@ -154,8 +154,8 @@ fn wrong_lines_are_counted_and_the_others_kept() {
     assert_eq!(
         warnings[..],
         [
-            "5 lines (the first is line 2) of x.folded skipped: line 2 has no count after its \
-             last space; the format is `FRAME;FRAME COUNT`"
+            "5 lines (the first is line 2) of x.folded skipped: line 2 does not end in a \
+             count; the format is `FRAME;FRAME COUNT`"
         ]
     );
 }
@@ -163,10 +163,14 @@ fn wrong_lines_are_counted_and_the_others_kept() {
 #[test]
 fn each_damage_is_told() {
     for (text, damage) in [
-        (&b"\n\nmain;work"[..], "line 3 has no count"),
-        (b"main;work -3", "line 1 has no count"),
-        (b"main;work .5", "line 1 has no count"),
-        (b"7", "line 1 has no count"),
+        (&b"\n\nmain;work"[..], "line 3 does not end in a count"),
+        (b"main;work -3", "line 1 does not end in a count"),
+        (b"main;work .5", "line 1 does not end in a count"),
+        (
+            b"main;work 99999999999999999999",
+            "line 1 has a count that overflows",
+        ),
+        (b"7", "line 1 does not end in a count"),
         (b"main;\xff 3", "line 1 is not UTF-8"),
         (b"# only\n\n", "all lines are blank or comments"),
         (

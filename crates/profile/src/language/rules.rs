@@ -10,7 +10,6 @@ use super::source_name::{
 };
 use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
-use crate::runtime::Runtime;
 
 /// Function that runs Python's bytecode.
 const PYTHON_LOOP: &str = "_PyEval_EvalFrameDefault";
@@ -356,6 +355,7 @@ fn role_of_generated(name: Option<&str>, object: &Object) -> Role {
 mod tests {
     use super::*;
     use crate::ProfileBuilder;
+    use crate::runtime::Runtime;
 
     /// Folds a stack of `NAME@OBJECT`; objects `jit` and `jvm` are generated code.
     fn folded(stack: &[&str]) -> Vec<String> {

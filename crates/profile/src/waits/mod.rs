@@ -13,7 +13,9 @@ use rprof_cpu_time::CpuTime;
 use rustc_hash::FxHashMap;
 
 use crate::event_names::by_latency;
-pub use crate::event_names::{WAITS, WALL_CLOCK, is_by_latency, is_of_waits, is_of_wall_clock};
+pub use crate::event_names::{
+    WAITS, WALL_CLOCK, is_by_latency, is_of_waits, is_of_wall_clock, noun_of_time,
+};
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
 use crate::samples::ThreadId;

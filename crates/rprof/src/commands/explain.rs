@@ -1,12 +1,11 @@
 //! `rprof explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
 use rprof_annotate::{Annotation, Syntax, subject};
-use rprof_explain::{Explanation, HotLoop, explain, explain_change};
+use rprof_explain::{Explanation, HotLoop, RuntimeWork, explain_change, explain_with};
 use rprof_export::{Content, ExportOptions};
 use rprof_profile::compare::{CompareOptions, compare};
 use rprof_profile::waits::is_of_waits;
@@ -38,18 +37,17 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
     let text = match args.input.paths().as_slice() {
         [old, new] => changed(args, [old, new])?,
         [path] => {
-            let profile = read(args, path.clone())?;
+            let (profile, work) = read(args, path.clone())?;
             let is_default = path.as_os_str() == "perf.data";
             let name = if is_default {
                 "".as_ref()
             } else {
                 path.as_os_str()
             };
-            let filters = typed_filters(std::env::args_os(), path);
             let loops = hot_loops(args, path, &profile);
-            explain(&profile, name)
+            explain_with(&profile, &work, name)
                 .with_loops(&loops)
-                .with_filters(&filters)
+                .with_filters(&args.typed.0)
         }
         _ => {
             let message =
@@ -65,7 +63,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
 
 fn changed(args: &ExplainArgs, files: [&PathBuf; 2]) -> Result<Explanation, Failure> {
     let [old, new] = files;
-    let sides = [read(args, old.clone())?, read(args, new.clone())?];
+    let sides = [read(args, old.clone())?.0, read(args, new.clone())?.0];
     let options = CompareOptions {
         weigh_by: args.input.filter.weight(),
         ..CompareOptions::default()
@@ -75,34 +73,10 @@ fn changed(args: &ExplainArgs, files: [&PathBuf; 2]) -> Result<Explanation, Fail
     Ok(explain_change(&diff, files.map(|file| file.as_os_str())))
 }
 
-/// Returns the words of the command line that select samples, as the user typed them.
-fn typed_filters(words: impl Iterator<Item = OsString>, path: &Path) -> Vec<OsString> {
-    const WITH_VALUE: [&str; 3] = ["--budget", "--input", "-i"];
-    let mut words = words.skip_while(|word| word != "explain").skip(1);
-    let mut found = Vec::new();
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy();
-        let is_other = |option: &&str| match option.starts_with("--") {
-            true => text
-                .strip_prefix(*option)
-                .is_some_and(|rest| rest.starts_with('=')),
-            false => text.starts_with(*option),
-        };
-        if WITH_VALUE.contains(&&*text) {
-            words.next();
-        } else if !(WITH_VALUE.iter().any(is_other)
-            || matches!(&*text, "-q" | "--quiet")
-            || word == path.as_os_str())
-        {
-            found.push(word);
-        }
-    }
-    found
-}
-
-/// Reads a file with lines of frames and times of samples.
-fn read(args: &ExplainArgs, path: PathBuf) -> Result<Profile, Failure> {
-    let input = crate::cli::InputArgs {
+/// Reads a file with lines of frames and times of samples. Interpreter code is folded; returns what
+/// it did.
+fn read(args: &ExplainArgs, path: PathBuf) -> Result<(Profile, RuntimeWork), Failure> {
+    let mut input = crate::cli::InputArgs {
         files: Vec::new(),
         input: Vec::new(),
         quiet: true,
@@ -119,13 +93,24 @@ fn read(args: &ExplainArgs, path: PathBuf) -> Result<Profile, Failure> {
     let paths = [path.clone()];
     let (filter, keys) = (&options.filter, Keys::FUNCTIONS);
     let is_part = input.filter.time.is_some() || filter.is_by_sample() || filter.is_by_stack();
+    // Filters on stacks apply to folded ones.
+    let is_folded_later = !(filter.is_by_stack() || !args.input.filter.callers.is_empty());
+    input.filter.samples.symbols.no_by_language |= is_folded_later;
     let mut profile = input.profile_and(Some(path), &options, &keys, Callee::Kept)?;
+    let mut work = RuntimeWork::default();
+    if is_folded_later && !args.input.filter.symbols.no_by_language {
+        work = RuntimeWork::before_folding(&profile);
+        args.input.filter.symbols.fold_languages(&mut profile);
+        if !profile.quality.is_by_language {
+            work = RuntimeWork::default();
+        }
+    }
     if is_part {
         // It is the time of the whole program.
         profile.quality.cpu_time = None;
     }
     match profile.main_event() {
-        Some(_) => Ok(profile),
+        Some(_) => Ok((profile, work)),
         None => Err(nothing_found::without_samples(&paths)),
     }
 }
@@ -259,17 +244,6 @@ fn threads_in(profile: &Profile, function: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_have_the_filters_of_the_explanation() {
-        let typed = |line: &str| {
-            let words = line.split(' ').map(OsString::from);
-            typed_filters(words, Path::new("x.data")).join(" ".as_ref())
-        };
-        let line = "rprof explain --budget 9 --pid 7 x.data --time=1,2 -q --input=x.data";
-        assert_eq!(typed(line), "--pid 7 --time=1,2");
-        assert_eq!(typed("/usr/bin/rprof explain -i x.data --budget=9"), "");
-    }
 
     #[test]
     fn atomic_instructions_are_known_by_their_text() {

@@ -215,6 +215,7 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
                 sampled: Some(ms(sampled)),
                 tasks,
                 waiting: Some(ms(waiting)),
+                unclear: Duration::ZERO,
                 throttled,
                 stopped: None,
                 unrecorded_cpus: 0,
