@@ -44,7 +44,7 @@ pub struct Delay {
     pub sum: Duration,
     /// Part of `waiting` that may be sleep: threads that waited at the same time as others waited or ran.
     pub unclear: Duration,
-    /// Part of it while a control group had exhausted its CPU quota: the maximum over groups.
+    /// Part of `waiting` while a control group had exhausted its CPU quota: the maximum over groups.
     pub throttled: Duration,
     /// Wall time that a signal, a debugger or the cgroup freezer had stopped a process.
     pub stopped: Duration,

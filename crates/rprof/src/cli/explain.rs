@@ -17,6 +17,10 @@ use super::values::number;
 #[derive(Debug, Args)]
 #[command(mut_arg("latency", |argument| argument.hide(true)))]
 pub(crate) struct ExplainArgs {
+    // Before the options themselves, which clap takes out of the matches.
+    #[command(flatten)]
+    pub(crate) typed: TypedFilters,
+
     /// Maximum number of words; rprof omits the least important sentences
     #[arg(
         long,
@@ -29,9 +33,6 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     pub(crate) input: InputArgs,
-
-    #[command(flatten)]
-    pub(crate) typed: TypedFilters,
 }
 
 /// Options that select samples and names, as words that the commands of the sentences repeat.
