@@ -11,7 +11,7 @@ use rprof_interpreters::{
     CodeKind, Found, ImageSymbol, ImageSymbols, MemoryRead, Names, NativeFrame, ProcessMemory,
     Stack, runtimes_of,
 };
-use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Memory, Registers};
+use rprof_unwind::{Arch, FoundBy, FrameKind, Memory, Registers, StackFrame};
 
 /// Bytes of a frame: kind of code, size in words, address, and the values of [`REGISTERS`].
 const FRAME: usize = 2 + 8 + 8 * REGISTERS.len();
@@ -215,7 +215,7 @@ fn frames(bytes: &[u8], mut sp: u64) -> Vec<NativeFrame> {
         } else {
             FrameKind::Caller
         };
-        let frame = Frame {
+        let frame = StackFrame {
             address,
             sp,
             slot: 0,

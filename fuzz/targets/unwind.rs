@@ -7,9 +7,9 @@
 use std::cell::Cell;
 
 use rprof_unwind::{
-    Arch, CodeLookup, Completion, CutPoint, DeepStackCompleter, Frame, FrameKind, Memory, Module,
-    Modules, Registers, StackDump, StackObservation, TruncationReason, UnwindOutcome, UnwindTable,
-    Unwinder,
+    Arch, CodeLookup, Completion, CutPoint, DeepStackCompleter, FrameKind, Memory, Module, Modules,
+    Registers, StackDump, StackFrame, StackObservation, TruncationReason, UnwindOutcome,
+    UnwindTable, Unwinder,
 };
 
 /// Addresses of the image, of code outside of it, and of the stack.
@@ -48,7 +48,7 @@ impl Process<'_> {
 }
 
 impl CodeLookup for Process<'_> {
-    fn function_of(&self, frame: &Frame) -> Option<u64> {
+    fn function_of(&self, frame: &StackFrame) -> Option<u64> {
         Some(frame.address & !0xff)
     }
 
@@ -164,7 +164,7 @@ pub(crate) fn run(data: &[u8]) {
     // The whole stack, then ever shorter parts of it, like dumps.
     let whole = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
     check(&process, &registers, &frames, whole, limit);
-    let mut compare = |process: Process<'_>, frames: &[Frame], end| {
+    let mut compare = |process: Process<'_>, frames: &[StackFrame], end| {
         let mut cold = Vec::new();
         let stack = Stack(&process);
         let cold_end = forgetful.unwind(&registers, &stack, &process, limit, &mut cold);
@@ -199,8 +199,8 @@ pub(crate) fn run(data: &[u8]) {
 fn complete_deep(
     completer: &mut DeepStackCompleter,
     process: &Process<'_>,
-    frames: &[Frame],
-    complete: &[Frame],
+    frames: &[StackFrame],
+    complete: &[StackFrame],
     outcome: UnwindOutcome,
 ) {
     let UnwindOutcome::Truncated(TruncationReason::StackEnded { address: slot }) = outcome else {
@@ -215,7 +215,7 @@ fn complete_deep(
         completer.recheck(1, cut, true, time + 500_000, time + 600_000);
     }
     if let Completion::Callers(callers, _) = completer.complete(1, cut, 3_000_000, u64::MAX) {
-        let known = |caller: &Frame| {
+        let known = |caller: &StackFrame| {
             (complete.iter()).any(|one| (one.sp, one.address) == (caller.sp, caller.address))
         };
         assert!(!callers.is_empty() && callers.iter().all(known));
@@ -225,12 +225,15 @@ fn complete_deep(
 fn check(
     process: &Process<'_>,
     registers: &Registers,
-    frames: &[Frame],
+    frames: &[StackFrame],
     end: UnwindOutcome,
     limit: usize,
 ) {
     assert!(!frames.is_empty() && frames.len() <= limit);
-    assert_eq!(frames[0], Frame::sampled(registers.ip(), registers.sp()));
+    assert_eq!(
+        frames[0],
+        StackFrame::sampled(registers.ip(), registers.sp())
+    );
     for frame in &frames[1..] {
         assert_ne!(frame.kind, FrameKind::Sampled);
         let found = process.find(frame.lookup_address());

@@ -10,7 +10,9 @@ use rprof_perfdata::Feature;
 use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
 use rprof_symbols::Symbolizer;
-use rprof_unwind::{Arch, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder};
+use rprof_unwind::{
+    Arch, Module, Modules, Registers, StackDump, StackFrame, UnwindTable, Unwinder,
+};
 
 use crate::image_lookup::ImageLookup;
 use crate::location::CodeRegion;
@@ -98,7 +100,7 @@ fn parse(image: &[u8], memory: &MemoryBudget) -> Option<UnwindTable> {
 /// Unwinder of one worker.
 pub(crate) struct Stacks {
     unwinder: Unwinder,
-    frames: Vec<Frame>,
+    frames: Vec<StackFrame>,
     values: Vec<u64>,
     chain: Vec<u64>,
 }

@@ -228,7 +228,7 @@ fn single(stacks: &Stacks<'_>) -> Option<Sentence> {
 
 #[cfg(test)]
 mod tests {
-    use rprof_profile::{Profile, ProfileBuilder, Sample, Thread, WeightUnit};
+    use rprof_profile::{Profile, ProfileBuilder, ProfileSample, Thread, WeightUnit};
 
     use super::*;
 
@@ -257,7 +257,7 @@ mod tests {
                 if nth == 1 && time < alone {
                     continue;
                 }
-                builder.add_sample(Sample {
+                builder.add_sample(ProfileSample {
                     time: time * MILLISECOND,
                     cpu: None,
                     thread,

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write};
 
 use rprof_export::html::{self, HtmlOptions};
 use rprof_export::{ExportFormat, ReportOptions};
-use rprof_profile::{Frame, FrameId, Profile, ProfileBuilder, Sample, Thread, WeightUnit};
+use rprof_profile::{Frame, FrameId, Profile, ProfileBuilder, ProfileSample, Thread, WeightUnit};
 
 const FUNCTIONS: u64 = 6_000;
 const THREADS: u64 = 16;
@@ -99,7 +99,7 @@ fn profile(stacks: usize, samples: usize) -> Profile {
             true => number,
             false => random.low(stacks as u64) as usize,
         };
-        builder.add_sample(Sample {
+        builder.add_sample(ProfileSample {
             time,
             cpu: Some(random.below(8) as u32),
             thread: threads[random.low(THREADS) as usize],

@@ -246,7 +246,7 @@ impl ExportFormat {
 mod tests {
     use std::io::Read;
 
-    use rprof_profile::{Frame, ProfileBuilder, Sample, WeightUnit};
+    use rprof_profile::{Frame, ProfileBuilder, ProfileSample, WeightUnit};
 
     use super::*;
 
@@ -282,7 +282,7 @@ mod tests {
         let stack = builder.intern_stack(&frames);
         let thread = builder.intern_thread_name("x");
         for time in [1, 2] {
-            builder.add_sample(Sample {
+            builder.add_sample(ProfileSample {
                 time,
                 cpu: None,
                 thread,

@@ -425,7 +425,7 @@ fn image_key(profile: &Profile, object: ObjectId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rprof_profile::{Object, ProfileBuilder, Reason, Sample};
+    use rprof_profile::{Object, ProfileBuilder, ProfileSample, Reason};
 
     use super::*;
 
@@ -462,7 +462,7 @@ mod tests {
         for thread in ["worker-1", "worker-22"] {
             let thread = builder.intern_thread_name(thread);
             for second in 0..seconds {
-                builder.add_sample(Sample {
+                builder.add_sample(ProfileSample {
                     time: 5 + second * SECOND,
                     cpu: None,
                     thread,

@@ -11,8 +11,8 @@ use rprof_profile::unit::counted_were;
 use rprof_profile::waits::WAIT_OBJECT;
 use rprof_profile::{
     FileId, Filter, Frame, FrameId, Function, FunctionId, Language, Object, ObjectId, ObjectKind,
-    Profile, ProfileBuilder, Quality, Reason, Sample, StackId, StackPosition, Thread, ThreadId,
-    WeightUnit,
+    Profile, ProfileBuilder, ProfileSample, Quality, Reason, StackId, StackPosition, Thread,
+    ThreadId, WeightUnit,
 };
 use rprof_records::BuildId;
 
@@ -298,7 +298,7 @@ impl<'o> Collector<'o> {
             return Ok(());
         };
         match row.time {
-            Some(time) if row.samples == 1 => self.builder.add_sample(Sample {
+            Some(time) if row.samples == 1 => self.builder.add_sample(ProfileSample {
                 time,
                 cpu: row.cpu,
                 thread,

@@ -18,7 +18,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `runtime` | [`Runtime`], [`Interpreter`], [`Watcher`]: what each language implements |
+//! | `runtime` | [`RuntimeKind`], [`Interpreter`], [`Watcher`]: what each language implements |
 //! | `registry` | [`runtimes_of`]: the supported runtimes |
 //! | `stack` | [`Stack`], [`NativeFrame`]: the input |
 //! | `memory` | [`ProcessMemory`]: batches of reads |
@@ -56,6 +56,6 @@ pub use found::{
 };
 pub use memory::{MemoryRead, ProcessMemory};
 pub use registry::{may_contain_runtime, runtimes_in, runtimes_of, switches_stacks};
-pub use runtime::{Interpreter, Runtime, RuntimeImage, Watcher};
+pub use runtime::{Interpreter, RuntimeImage, RuntimeKind, Watcher};
 pub use stack::{CodeKind, NativeFrame, Stack};
 pub use symbols::{ImageSymbol, ImageSymbols};

@@ -1,12 +1,12 @@
 //! The supported runtimes.
 
-use crate::Runtime;
+use crate::RuntimeKind;
 use crate::hotspot::HotSpot;
 use crate::python::Python;
 use crate::v8::V8;
 
 /// Returns the runtimes that an image with this file name may contain.
-pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn Runtime> + '_ {
+pub fn runtimes_of(name: &[u8]) -> impl Iterator<Item = &'static dyn RuntimeKind> + '_ {
     RUNTIMES
         .iter()
         .copied()
@@ -27,8 +27,9 @@ pub fn may_contain_runtime(name: &[u8], len: u64) -> bool {
 /// Returns the runtimes whose symbols a program exports.
 pub fn runtimes_in(
     is_exported: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = &'static dyn Runtime> {
-    let is_in = move |runtime: &&dyn Runtime| runtime.exported_symbol().is_some_and(&is_exported);
+) -> impl Iterator<Item = &'static dyn RuntimeKind> {
+    let is_in =
+        move |runtime: &&dyn RuntimeKind| runtime.exported_symbol().is_some_and(&is_exported);
     RUNTIMES.iter().copied().filter(is_in)
 }
 
@@ -39,4 +40,4 @@ pub fn switches_stacks(name: &[u8]) -> bool {
     name.starts_with(b"_greenlet.") || name.starts_with(b"greenlet.")
 }
 
-const RUNTIMES: &[&dyn Runtime] = &[&Python, &V8, &HotSpot];
+const RUNTIMES: &[&dyn RuntimeKind] = &[&Python, &V8, &HotSpot];

@@ -1,4 +1,4 @@
-//! [`Runtime`]: an interpreted language. [`Interpreter`]: its reader in one process. [`Watcher`]:
+//! [`RuntimeKind`]: an interpreted language. [`Interpreter`]: its reader in one process. [`Watcher`]:
 //! looks at a thread between its samples.
 
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{Found, ImageSymbols, Names, NativeFrame, ProcessMemory, Stack};
 
 /// A language runtime, as an image in a process.
-pub trait Runtime: Debug + Send + Sync {
+pub trait RuntimeKind: Debug + Send + Sync {
     /// Returns true if an image with this file name may contain the runtime.
     fn is_image(&self, name: &[u8]) -> bool;
 

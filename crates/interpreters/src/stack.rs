@@ -1,12 +1,12 @@
 //! [`Stack`]: an unwound native stack, with the registers of each frame.
 
-use rprof_unwind::{Frame, Memory, Registers};
+use rprof_unwind::{Memory, Registers, StackFrame};
 
 /// Code of a native frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeKind {
     /// Code of the runtime's image, with the stated address (SVMA) of the
-    /// [lookup address](Frame::lookup_address).
+    /// [lookup address](StackFrame::lookup_address).
     Image(u64),
     /// Memory without a file, such as code of a JIT compiler.
     Generated,
@@ -20,7 +20,7 @@ pub enum CodeKind {
 #[derive(Clone, Copy, Debug)]
 pub struct NativeFrame {
     /// The frame.
-    pub frame: Frame,
+    pub frame: StackFrame,
     /// Registers at the frame's address: all for the sampled frame, those restored for callers.
     pub registers: Registers,
     /// Code at the frame's address.

@@ -12,7 +12,7 @@ use rprof_interpreters::{
     Stack, runtimes_of,
 };
 use rprof_testing::replay_fuzz_corpus;
-use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Memory, Registers};
+use rprof_unwind::{Arch, FoundBy, FrameKind, Memory, Registers, StackFrame};
 
 const BIAS: u64 = 0x5000_0000_0000;
 const EVAL: u64 = 0x1000;
@@ -97,7 +97,7 @@ fn stack_frames(count: u64, lies: &Lies) -> Vec<NativeFrame> {
             registers.set(register, lies.word(sp ^ u64::from(register)));
         }
         NativeFrame {
-            frame: Frame {
+            frame: StackFrame {
                 address: BIAS + EVAL + 8,
                 sp,
                 slot: 0,

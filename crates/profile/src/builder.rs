@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::intern::{Lists, Values};
 use crate::model::{EventSummary, Profile};
 use crate::quality::Quality;
-use crate::samples::{AggregatedStack, Gap, Sample, SampleColumns, Thread, ThreadId};
+use crate::samples::{AggregatedStack, Gap, ProfileSample, SampleColumns, Thread, ThreadId};
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::streams::{SampleStreams, StreamedSample};
 use crate::unit::WeightUnit;
@@ -60,7 +60,7 @@ pub struct ProfileBuilder {
     frames: Option<Values<Frame>>,
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
-    samples: Option<Vec<Sample>>,
+    samples: Option<Vec<ProfileSample>>,
     as_streams: bool,
     has_callchains: Option<bool>,
     /// Index of the off-CPU event.
@@ -325,7 +325,7 @@ impl ProfileBuilder {
             entries::<((u32, u32), (u32, u32), StackId)>(self.stack_ids.len()),
             entries::<AggregatedStack>(self.profile.aggregated.len()),
             entries::<((usize, ThreadId, StackId), usize)>(self.aggregated.len()),
-            (self.samples.as_ref()).map_or(0, |all| 2 * entries::<Sample>(all.len())),
+            (self.samples.as_ref()).map_or(0, |all| 2 * entries::<ProfileSample>(all.len())),
         ];
         (tables.into_iter()).fold(self.text_bytes.0, u64::saturating_add)
     }
@@ -344,7 +344,7 @@ impl ProfileBuilder {
     }
 
     /// Adds a sample.
-    pub fn add_sample(&mut self, sample: Sample) {
+    pub fn add_sample(&mut self, sample: ProfileSample) {
         let from = match self.waits == Some(sample.event) {
             true => sample.time.saturating_sub(sample.weight),
             false => sample.time,
@@ -493,7 +493,7 @@ impl ProfileBuilder {
             let key = (sample.event, sample.thread, sample.stack);
             if let Some(entry) = self.aggregated.get(&key) {
                 let entry = *entry as u32;
-                let Sample {
+                let ProfileSample {
                     time, cpu, weight, ..
                 } = *sample;
                 let sample = StreamedSample {

@@ -81,7 +81,7 @@ pub use rprof_cpu_time::{CpuTime, OffCpuTime};
 pub use rprof_image::Reason;
 pub use runtime::Runtime;
 pub use samples::{
-    AggregatedStack, Gap, GapCause, RequestIds, Sample, SampleColumns, Thread, ThreadId, hex,
+    AggregatedStack, Gap, GapCause, ProfileSample, RequestIds, SampleColumns, Thread, ThreadId, hex,
 };
 pub use stacks::{FrameListId, StackId};
 pub use streams::{SampleStream, SampleStreams, StreamIter, StreamedSample};

@@ -7,7 +7,7 @@ pub use crate::event_names::{
     TOUCHED, is_of_memory, is_of_memory_over_time,
 };
 use crate::model::Profile;
-use crate::samples::{AggregatedStack, Sample, SampleColumns};
+use crate::samples::{AggregatedStack, ProfileSample, SampleColumns};
 pub use rprof_memory::{Coverage, FIRST_FRAMES, FRAME_PREFIX, Requests};
 
 /// Object of the frames for memory: kinds of mappings, and memory without a stack.
@@ -112,7 +112,7 @@ impl Profile {
         }
         let mut columns = SampleColumns::default();
         for entry in &self.aggregated {
-            columns.push(Sample {
+            columns.push(ProfileSample {
                 time,
                 cpu: None,
                 thread: entry.thread,

@@ -75,7 +75,7 @@ pub struct AggregatedStack {
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct ProfileSample {
     /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
@@ -127,7 +127,7 @@ const NO_CPU: u32 = u32::MAX;
 
 impl SampleColumns {
     /// Appends a sample. Its time must not precede the last one.
-    pub fn push(&mut self, sample: Sample) {
+    pub fn push(&mut self, sample: ProfileSample) {
         self.times.push(sample.time);
         self.cpus.push(sample.cpu.unwrap_or(NO_CPU));
         self.threads.push(sample.thread);
@@ -147,8 +147,8 @@ impl SampleColumns {
     }
 
     /// Returns the sample at an index.
-    pub fn get(&self, index: usize) -> Option<Sample> {
-        Some(Sample {
+    pub fn get(&self, index: usize) -> Option<ProfileSample> {
+        Some(ProfileSample {
             time: *self.times.get(index)?,
             cpu: self.cpu(index),
             thread: *self.threads.get(index)?,
@@ -159,7 +159,7 @@ impl SampleColumns {
     }
 
     /// Iterates over the samples.
-    pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = ProfileSample> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
@@ -202,7 +202,7 @@ impl SampleColumns {
     }
 
     pub(crate) fn filtered(self, is_wanted: impl Fn(usize, StackId) -> bool) -> SampleColumns {
-        let wanted: Vec<Sample> = (self.iter())
+        let wanted: Vec<ProfileSample> = (self.iter())
             .filter(|sample| is_wanted(sample.event, sample.stack))
             .collect();
         SampleColumns::from_samples(&wanted)
@@ -216,7 +216,7 @@ impl SampleColumns {
         }
     }
 
-    pub(crate) fn from_samples(samples: &[Sample]) -> SampleColumns {
+    pub(crate) fn from_samples(samples: &[ProfileSample]) -> SampleColumns {
         let mut columns = SampleColumns::default();
         samples.iter().for_each(|sample| columns.push(*sample));
         columns

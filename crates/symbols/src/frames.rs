@@ -36,7 +36,7 @@ pub struct SourceLine {
 
 /// One frame at an address: the function, or an inlined call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct SymbolFrame<'a> {
     /// Display name.
     pub name: &'a str,
     /// Linkage name.
@@ -145,9 +145,9 @@ impl Frames {
 
     /// Returns all frames, outermost first: [`Frames::symbol`], then each call inlined into the
     /// previous frame. Never empty.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Frame<'_>> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = SymbolFrame<'_>> + ExactSizeIterator {
         (0..1 + self.inlined.len()).map(|index| match index.checked_sub(1) {
-            None => Frame {
+            None => SymbolFrame {
                 name: &self.symbol.name,
                 raw: &self.symbol.raw,
                 line: self.line.as_ref(),
@@ -160,7 +160,7 @@ impl Frames {
                     line,
                     start_line,
                 } = &self.inlined[index];
-                Frame {
+                SymbolFrame {
                     name: &function.name,
                     raw: &function.raw,
                     line: line.as_ref(),

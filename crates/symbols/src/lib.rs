@@ -56,7 +56,7 @@ mod stored_answers;
 pub use demangle::Style;
 pub use dwarf::LineRange;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols, has_generated_code, is_by_ghc};
-pub use frames::{Frame, Frames, SourceLine, Symbol};
+pub use frames::{Frames, SourceLine, Symbol, SymbolFrame};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use memory::MemoryLimits;
 pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, Reason, RemoteFiles};

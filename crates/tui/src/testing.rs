@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rprof_profile::{
-    Filter, Object, ObjectKind, Profile, ProfileBuilder, Reason, Sample, Thread, WeighBy,
+    Filter, Object, ObjectKind, Profile, ProfileBuilder, ProfileSample, Reason, Thread, WeighBy,
     WeightUnit,
 };
 
@@ -206,7 +206,7 @@ pub(crate) fn recorded() -> Profile {
             for _ in 0..*count {
                 number += 1;
                 time += 4_000_000 + u64::from(number % 7) * 100_000;
-                builder.add_sample(Sample {
+                builder.add_sample(ProfileSample {
                     time,
                     cpu: Some(number / 10 % 2),
                     thread: threads[(number as usize / 3 + round) % 4],

@@ -1,8 +1,8 @@
-//! Results of unwinding: [`Frame`]s and an [`UnwindOutcome`].
+//! Results of unwinding: [`StackFrame`]s and an [`UnwindOutcome`].
 
 /// One frame of an unwound stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct StackFrame {
     /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
     /// address, without signature.
     pub address: u64,
@@ -51,7 +51,7 @@ pub enum FoundBy {
     OtherSample,
 }
 
-impl Frame {
+impl StackFrame {
     /// Returns the frame where unwinding starts.
     #[must_use]
     pub const fn sampled(ip: u64, sp: u64) -> Self {
@@ -190,4 +190,4 @@ pub enum TruncationReason {
 }
 
 // `DeepStackCompleter` may hold half a million of them.
-const _: () = assert!(size_of::<Frame>() == 32);
+const _: () = assert!(size_of::<StackFrame>() == 32);

@@ -48,7 +48,7 @@
 //! | `signal_context` | signal frames, recognised by their contents |
 //! | `simulate` | simulates the rest of a function up to its return |
 //! | `code` | recognises calls and exits in machine code |
-//! | `frame` | [`Frame`], [`UnwindOutcome`], [`Root`], [`TruncationReason`] |
+//! | `frame` | [`StackFrame`], [`UnwindOutcome`], [`Root`], [`TruncationReason`] |
 //! | `deep` | [`DeepStackCompleter`]: finds the callers of truncated stacks of live threads |
 //!
 //! The crate makes no system calls. It does not parse perf records, open files or look up symbols.
@@ -122,7 +122,9 @@ mod without_cfi;
 pub use arch::Arch;
 pub use cache::RuleCacheStats;
 pub use deep::{CodeLookup, Completion, CutPoint, DeepStackCompleter, StackObservation};
-pub use frame::{FoundBy, Frame, FrameKind, MissingWord, Root, TruncationReason, UnwindOutcome};
+pub use frame::{
+    FoundBy, FrameKind, MissingWord, Root, StackFrame, TruncationReason, UnwindOutcome,
+};
 pub use hotspot::is_return_barrier;
 pub use memory::{Memory, StackDump};
 pub use modules::{Module, Modules};

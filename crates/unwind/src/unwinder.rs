@@ -10,7 +10,7 @@ use crate::simulate::{SimulationCache, SimulationCacheStats};
 use crate::step::Caller;
 use crate::without_cfi::{Context, Outcome};
 use crate::{
-    Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
+    Arch, FoundBy, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root, StackFrame,
     TruncationReason, UnwindOutcome,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -92,7 +92,7 @@ impl Unwinder {
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<StackFrame>,
     ) -> UnwindOutcome {
         self.unwind_observed(registers, memory, modules, limit, frames, &mut |_, _| ())
     }
@@ -106,11 +106,11 @@ impl Unwinder {
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<StackFrame>,
         kept: &mut Vec<Registers>,
     ) -> UnwindOutcome {
         kept.clear();
-        let fill = |kept: &mut Vec<Registers>, frames: &[Frame], to: usize| {
+        let fill = |kept: &mut Vec<Registers>, frames: &[StackFrame], to: usize| {
             let missing = frames.get(kept.len()..to).unwrap_or_default();
             kept.extend(
                 missing
@@ -118,7 +118,7 @@ impl Unwinder {
                     .map(|frame| Registers::new(registers.arch(), frame.address, frame.sp)),
             );
         };
-        let mut keep = |frames: &[Frame], known: &Registers| {
+        let mut keep = |frames: &[StackFrame], known: &Registers| {
             fill(kept, frames, frames.len().saturating_sub(1));
             kept.push(*known);
         };
@@ -130,7 +130,12 @@ impl Unwinder {
     /// Returns false if the call before the return address of `caller` cannot have led to the function of
     /// `callee`. For frames that were read at different times.
     #[must_use]
-    pub fn may_call(&self, caller: &Frame, callee: &Frame, modules: &dyn Modules) -> bool {
+    pub fn may_call(
+        &self,
+        caller: &StackFrame,
+        callee: &StackFrame,
+        modules: &dyn Modules,
+    ) -> bool {
         let below = callee.lookup_address();
         let edges = &self.calls.edges;
         caller.kind != FrameKind::Caller || edges.is_possible(caller.address, below, modules)
@@ -143,8 +148,8 @@ impl Unwinder {
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
-        frames: &mut Vec<Frame>,
-        observe: &mut dyn FnMut(&[Frame], &Registers),
+        frames: &mut Vec<StackFrame>,
+        observe: &mut dyn FnMut(&[StackFrame], &Registers),
     ) -> UnwindOutcome {
         if (self.arch, registers.arch()) == (Arch::X86_64, Arch::X86) {
             let compat = || Box::new(Self::new(Arch::X86));
@@ -155,7 +160,7 @@ impl Unwinder {
         if limit == 0 {
             return UnwindOutcome::Truncated(TruncationReason::TooDeep);
         }
-        let frame = Frame::sampled(registers.ip(), registers.sp());
+        let frame = StackFrame::sampled(registers.ip(), registers.sp());
         frames.push(frame);
         observe(frames, registers);
         if registers.arch() != self.arch {
@@ -186,15 +191,15 @@ impl Unwinder {
     #[allow(clippy::too_many_arguments)]
     fn follow(
         &self,
-        mut frame: Frame,
+        mut frame: StackFrame,
         sampled: &Registers,
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<StackFrame>,
         blobs: &BlobCache,
         cache: &mut RuleCache,
-        observe: &mut dyn FnMut(&[Frame], &Registers),
+        observe: &mut dyn FnMut(&[StackFrame], &Registers),
     ) -> UnwindOutcome {
         let mut registers = *sampled;
         let generation = modules.generation();
@@ -312,7 +317,7 @@ impl Unwinder {
                 switches -= 1;
             }
             let callee = frame;
-            frame = Frame {
+            frame = StackFrame {
                 address,
                 sp,
                 slot: caller.slot,
@@ -338,7 +343,7 @@ impl Unwinder {
                         self.by_code_alone(callee, sampled, &mut registers, memory, modules, blobs)
                     && let Some(address) = caller.return_address
                 {
-                    frame = Frame {
+                    frame = StackFrame {
                         address,
                         sp: registers.sp(),
                         slot: caller.slot,
@@ -374,7 +379,7 @@ impl Unwinder {
     #[cold]
     fn root_of(
         &self,
-        frame: Frame,
+        frame: StackFrame,
         memory: &dyn Memory,
         modules: &dyn Modules,
         blobs: &BlobCache,
@@ -393,7 +398,7 @@ impl Unwinder {
         memory: &dyn Memory,
         modules: &dyn Modules,
         limit: usize,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<StackFrame>,
         blobs: &BlobCache,
     ) -> Option<go::Beyond> {
         let (frame, module) = (*frames.last()?, module?);
@@ -415,7 +420,7 @@ impl Unwinder {
 
     fn context<'c>(
         &'c self,
-        frame: Frame,
+        frame: StackFrame,
         module: Option<Module<'c>>,
         memory: &'c dyn Memory,
         modules: &'c dyn Modules,
@@ -439,7 +444,7 @@ impl Unwinder {
     #[inline]
     fn step(
         &self,
-        frame: Frame,
+        frame: StackFrame,
         module: Option<Module<'_>>,
         registers: &mut Registers,
         memory: &dyn Memory,
@@ -513,7 +518,7 @@ fn beyond_copy(
     word: u64,
     (memory, modules, calls): (&dyn Memory, &dyn Modules, &go::KnownCalls),
     limit: usize,
-    frames: &mut Vec<Frame>,
+    frames: &mut Vec<StackFrame>,
 ) -> UnwindOutcome {
     let (UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
     | UnwindOutcome::Truncated(TruncationReason::BadMemory { address })) = end
@@ -540,7 +545,7 @@ fn beyond_copy(
 /// Returns the end of a stack whose return address is far away, by the code or by call frame information
 /// with a frame pointer: a function continues on another stack, as `__morestack` of split stacks does.
 /// `slot` has the return address.
-fn on_other_stack(frame: Frame, slot: u64) -> UnwindOutcome {
+fn on_other_stack(frame: StackFrame, slot: u64) -> UnwindOutcome {
     UnwindOutcome::Truncated(TruncationReason::OtherStack {
         address: frame.address,
         missing: MissingWord::ReturnAddress(slot),

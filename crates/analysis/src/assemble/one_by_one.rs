@@ -1,7 +1,7 @@
 //! Single samples: compact rows of all workers, as columns or streams.
 
 use rprof_profile::{
-    AggregatedStack, ProfileBuilder, Sample, SampleColumns, SampleStreams, StreamedSample,
+    AggregatedStack, ProfileBuilder, ProfileSample, SampleColumns, SampleStreams, StreamedSample,
 };
 
 use rustc_hash::FxHashSet;
@@ -39,7 +39,7 @@ impl Entries {
                 return;
             };
             if let Some(columns) = &mut columns {
-                columns.push(Sample {
+                columns.push(ProfileSample {
                     time: row.time,
                     cpu: row.cpu,
                     thread: entry.thread,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
-use rprof_profile::{FrameAddress, Profile, Sample, ThreadId};
+use rprof_profile::{FrameAddress, Profile, ProfileSample, ThreadId};
 use rprof_records::{
     Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
     SampleLayout, SampleType,
@@ -139,7 +139,7 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
     for thread in (0..profile.threads.len() as u32).map(ThreadId) {
         let streamed = streams.of(thread).map(|sample| {
             let entry = &profile.aggregated[sample.entry as usize];
-            Sample {
+            ProfileSample {
                 time: sample.time,
                 cpu: sample.cpu,
                 thread: entry.thread,

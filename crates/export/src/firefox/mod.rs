@@ -136,7 +136,8 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
 mod tests {
     use super::*;
     use rprof_profile::{
-        Frame, FrameAddress, Gap, GapCause, Object, ObjectKind, ProfileBuilder, Sample, Thread,
+        Frame, FrameAddress, Gap, GapCause, Object, ObjectKind, ProfileBuilder, ProfileSample,
+        Thread,
     };
     use serde_json::Value;
 
@@ -181,7 +182,7 @@ mod tests {
         let deep = builder.intern_stack(&frames);
         let shallow = builder.intern_stack(&frames[..2]);
         for (time, stack) in [(5_000_000, deep), (6_000_000, shallow), (9_500_000, deep)] {
-            builder.add_sample(Sample {
+            builder.add_sample(ProfileSample {
                 time,
                 cpu: None,
                 thread,
@@ -214,7 +215,7 @@ mod tests {
         let frames = functions.map(|frame| builder.intern_frame(frame));
         for leaf in 1..3 {
             let stack = builder.intern_stack(&[frames[0], frames[leaf]]);
-            builder.add_sample(Sample {
+            builder.add_sample(ProfileSample {
                 time: leaf as u64 * 1_000_000,
                 cpu: None,
                 thread,

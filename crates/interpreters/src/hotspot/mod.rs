@@ -37,7 +37,7 @@ use rustc_hash::FxHashMap;
 use crate::snapshot::{Fault, Result, Snapshot};
 use crate::{
     CodeKind, FROZEN_JAVA_CALLERS, Found, ImageSymbols, Interpreter, JAVA_STUB, Names, NativeFrame,
-    ProcessMemory, Runtime, RuntimeImage, Stack, UNNAMED_JAVA,
+    ProcessMemory, RuntimeImage, RuntimeKind, Stack, UNNAMED_JAVA,
 };
 use blob::{Blob, BlobKind, Compiled};
 use code::{CodeCache, Recent, is_aging, is_fresh};
@@ -66,7 +66,7 @@ const MAX_ENTRY: u64 = 1 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HotSpot;
 
-impl Runtime for HotSpot {
+impl RuntimeKind for HotSpot {
     fn is_image(&self, name: &[u8]) -> bool {
         name == b"libjvm.so"
     }

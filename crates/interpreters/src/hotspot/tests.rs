@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Registers, StackDump};
+use rprof_unwind::{Arch, FoundBy, FrameKind, Registers, StackDump, StackFrame};
 
 use super::code::FRESH;
 use super::tables::Tables;
@@ -283,7 +283,7 @@ fn stack_of(pushed: &[Pushed]) -> (Vec<NativeFrame>, Vec<u64>) {
             _ => FrameKind::Caller,
         };
         frames.push(NativeFrame {
-            frame: Frame {
+            frame: StackFrame {
                 address: frame.address,
                 sp,
                 slot: 0,

@@ -55,7 +55,7 @@ use current::PythonImage;
 use layout::Layout;
 use reader::PythonProcess;
 
-use crate::{ImageSymbols, Interpreter, Runtime, RuntimeImage};
+use crate::{ImageSymbols, Interpreter, RuntimeImage, RuntimeKind};
 
 const EVAL: &str = "_PyEval_EvalFrameDefault";
 
@@ -70,7 +70,7 @@ const MAX_REST: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Python;
 
-impl Runtime for Python {
+impl RuntimeKind for Python {
     fn is_image(&self, name: &[u8]) -> bool {
         name.starts_with(b"python3") || name.starts_with(b"libpython3")
     }

@@ -530,7 +530,7 @@ fn codes_of<'a>(parts: &[PartOfStack], looks: impl Iterator<Item = &'a Look>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_unwind::{Arch, FoundBy, Frame, Registers, StackDump};
+    use rprof_unwind::{Arch, FoundBy, Registers, StackDump, StackFrame};
 
     #[test]
     fn functions_of_a_greenlet_end_at_its_first_one() {
@@ -550,7 +550,7 @@ mod tests {
         let code = CodeKind::Image(0x110);
         let evals = |codes: &[CodeKind]| {
             let frame = |(sp, code): (u64, &CodeKind)| NativeFrame {
-                frame: Frame {
+                frame: StackFrame {
                     address: 0x111,
                     sp: 0x1000 * sp,
                     slot: 0,

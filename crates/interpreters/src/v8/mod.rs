@@ -32,8 +32,8 @@ use rustc_hash::FxHashMap;
 
 use crate::snapshot::{Fault, Result, Snapshot};
 use crate::{
-    CodeKind, Found, ImageSymbols, Interpreter, Names, NativeFrame, ProcessMemory, Runtime,
-    RuntimeImage, Stack, UNNAMED_JAVASCRIPT,
+    CodeKind, Found, ImageSymbols, Interpreter, Names, NativeFrame, ProcessMemory, RuntimeImage,
+    RuntimeKind, Stack, UNNAMED_JAVASCRIPT,
 };
 use function::{NamedFunction, fingerprint};
 use heap::Heap;
@@ -50,7 +50,7 @@ const MAX_NAMED: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct V8;
 
-impl Runtime for V8 {
+impl RuntimeKind for V8 {
     fn is_image(&self, name: &[u8]) -> bool {
         matches!(name, b"node" | b"nodejs") || name.starts_with(b"libnode.so")
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use rprof_unwind::{Arch, FoundBy, Frame, FrameKind, Registers, StackDump};
+use rprof_unwind::{Arch, FoundBy, FrameKind, Registers, StackDump, StackFrame};
 
 use super::layout::Values;
 use super::*;
@@ -195,7 +195,7 @@ impl Pushes {
             let mut registers = Registers::new(Arch::X86_64, frame.address, sp);
             registers.set(RBP, fp);
             pushes.frames.push(NativeFrame {
-                frame: Frame {
+                frame: StackFrame {
                     address: frame.address,
                     sp,
                     slot: 0,

@@ -13,7 +13,7 @@ fn two_frames(mut builder: ProfileBuilder) -> Profile {
             ..Frame::of(function)
         });
         let stack = builder.intern_stack(&[frame]);
-        builder.add_sample(Sample {
+        builder.add_sample(ProfileSample {
             time,
             cpu: (time == 4).then_some(2),
             thread,

@@ -58,7 +58,7 @@ impl Selection {
             let known: FxHashMap<_, u32> = keys
                 .map(|(index, entry)| ((entry.thread, entry.stack), index))
                 .collect();
-            let entry_of = |sample: crate::Sample| match sample.event == event {
+            let entry_of = |sample: crate::ProfileSample| match sample.event == event {
                 true => known.get(&(sample.thread, sample.stack)).copied(),
                 false => None,
             };
@@ -270,7 +270,7 @@ pub fn functions_where(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ProfileBuilder, Sample, Thread, WeighBy, WeightUnit};
+    use crate::{ProfileBuilder, ProfileSample, Thread, WeighBy, WeightUnit};
 
     /// Samples of weight 10 at times 0 to 9: f0 -> f1 and f0 -> f2, two processes, two CPUs.
     fn profile() -> Profile {
@@ -294,7 +294,7 @@ mod tests {
         for time in 0..10 {
             let leaf = leaves[usize::from(time % 3 == 0)];
             let stack = builder.intern_stack(&[root, leaf]);
-            builder.add_sample(Sample {
+            builder.add_sample(ProfileSample {
                 time,
                 cpu: Some((time % 2) as u32),
                 thread: threads[usize::from(time >= 5)],

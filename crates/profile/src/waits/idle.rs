@@ -245,7 +245,7 @@ mod tests {
             (9_950, 3, sleeping, off, 8_000),
             (10_000, 0, running, on, 1_000),
         ] {
-            builder.add_sample(crate::Sample {
+            builder.add_sample(crate::ProfileSample {
                 time,
                 cpu: Some(0),
                 thread: threads[thread],

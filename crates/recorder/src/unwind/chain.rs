@@ -1,7 +1,7 @@
 //! Builds callchains for the file.
 
 use rprof_records::{ContextMarker, CpuMode, Misc, Sample};
-use rprof_unwind::Frame;
+use rprof_unwind::StackFrame;
 
 /// Marks a SAMPLE with a truncated user stack. The kernel does not use this bit in samples (in
 /// other records it is `PERF_RECORD_MISC_MMAP_DATA`, `COMM_EXEC` and so on), and readers use only
@@ -35,7 +35,7 @@ pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u6
     }
 }
 
-pub(super) fn append_frames(frames: &[Frame], chain: &mut Vec<u64>) {
+pub(super) fn append_frames(frames: &[StackFrame], chain: &mut Vec<u64>) {
     chain.push(ContextMarker::USER.0);
     chain.extend(frames.iter().map(|frame| frame.address));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rprof_processes::{ImageKind, LiveMap, LiveMapping, Pid};
-use rprof_unwind::{Arch, CodeLookup, Frame, FrameKind, Module, Modules, UnwindTable};
+use rprof_unwind::{Arch, CodeLookup, FrameKind, Module, Modules, StackFrame, UnwindTable};
 
 use super::clock::SampleClock;
 use super::process_memory::ProcessMemories;
@@ -105,7 +105,7 @@ impl Modules for ProcessCode<'_> {
 impl CodeLookup for ProcessCode<'_> {
     /// Returns the start of a frame's function, with [`TOP`] set if the frame made no call. An
     /// interrupted function may have other callers than one that called others.
-    fn function_of(&self, frame: &Frame) -> Option<u64> {
+    fn function_of(&self, frame: &StackFrame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
         let start = module.table?.function_start(svma)?;

@@ -15,7 +15,7 @@
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
 use rprof_unwind::{
-    CodeLookup, Completion, CutPoint, Frame, FrameKind, Memory, Registers, StackDump,
+    CodeLookup, Completion, CutPoint, FrameKind, Memory, Registers, StackDump, StackFrame,
     StackObservation, TruncationReason, UnwindOutcome,
 };
 use rustc_hash::FxHashSet;
@@ -150,7 +150,7 @@ impl Unwinding {
         if !witnesses.stand_in(&memory) {
             return false;
         }
-        let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
+        let is_interrupted = |frame: &StackFrame| frame.kind == FrameKind::Interrupted;
         let both = DumpAndMemory {
             dump,
             memory: &memory,
@@ -334,19 +334,22 @@ impl Settle for Unwinding {
     }
 }
 
-fn addresses(callers: &[Frame]) -> Vec<u64> {
+fn addresses(callers: &[StackFrame]) -> Vec<u64> {
     callers.iter().map(|frame| frame.address).collect()
 }
 
 /// Returns the stack slots of frames' return addresses and of the witnesses.
-fn slots_of<'a>(frames: &'a [Frame], witnesses: &'a Witnesses) -> impl Iterator<Item = u64> + 'a {
+fn slots_of<'a>(
+    frames: &'a [StackFrame],
+    witnesses: &'a Witnesses,
+) -> impl Iterator<Item = u64> + 'a {
     let slots = frames.iter().map(|frame| frame.slot);
     slots.filter(|slot| *slot != 0).chain(witnesses.slots())
 }
 
 /// Returns whether frames' return addresses are in memory; `None` if it is unreadable. Reads the
 /// witnesses' pages in the same call.
-fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Option<bool> {
+fn are_in(memory: &StackMemory, frames: &[StackFrame], witnesses: &Witnesses) -> Option<bool> {
     memory.prefetch(slots_of(frames, witnesses));
     let mut all = frames.iter().filter(|frame| frame.slot != 0);
     all.try_fold(true, |stand, frame| {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rprof_processes::{ImageId, Pid};
-use rprof_unwind::{Arch, CutPoint, Frame, Memory, StackDump, TruncationReason};
+use rprof_unwind::{Arch, CutPoint, Memory, StackDump, StackFrame, TruncationReason};
 
 /// Maximum frames of a stack. A record holds some 8,000 addresses, including the kernel's.
 pub(super) const MAX_FRAMES: usize = 7_500;
@@ -42,7 +42,7 @@ pub(super) struct Witnesses {
 }
 
 impl Witnesses {
-    pub(super) fn of(arch: Arch, frames: &[Frame], dump: &StackDump<'_>) -> Witnesses {
+    pub(super) fn of(arch: Arch, frames: &[StackFrame], dump: &StackDump<'_>) -> Witnesses {
         let slots = (frames.iter().rev().map(|frame| frame.slot)).filter(|slot| *slot != 0);
         let mut found = slots.map(|slot| Some((slot, arch.read_word(dump, slot)?)));
         Witnesses {

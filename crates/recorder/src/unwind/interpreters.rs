@@ -15,7 +15,7 @@ use rprof_interpreters::{
 use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
 use rprof_processes::{ImageId, LiveMap, Pid};
 use rprof_records::Mapped;
-use rprof_unwind::{Frame, FrameKind, Memory, Registers};
+use rprof_unwind::{FrameKind, Memory, Registers, StackFrame};
 use rustc_hash::FxHashMap;
 
 use super::deferred_sample::MAX_FRAMES;
@@ -67,7 +67,7 @@ pub(super) struct UnwoundSample<'a> {
     pub(super) pid: Pid,
     pub(super) thread: u64,
     pub(super) time: u64,
-    pub(super) frames: &'a [Frame],
+    pub(super) frames: &'a [StackFrame],
     pub(super) memory: &'a dyn Memory,
     pub(super) is_complete: bool,
     /// True if the thread has slept since then.
@@ -239,7 +239,7 @@ impl Interpreters {
     }
 
     /// Appends a stack with the functions found by the last [`read`](Self::read).
-    pub(super) fn append(&self, frames: &[Frame], chain: &mut Vec<u64>) {
+    pub(super) fn append(&self, frames: &[StackFrame], chain: &mut Vec<u64>) {
         let mut functions = self.found.frames.iter().peekable();
         for (index, frame) in frames.iter().enumerate() {
             let before = chain.len();
@@ -281,7 +281,7 @@ impl Reader {
     fn kind_of(
         &self,
         pid: Pid,
-        frame: &Frame,
+        frame: &StackFrame,
         switches: &[Range<u64>],
         sources: &Sources<'_>,
     ) -> CodeKind {

@@ -39,7 +39,7 @@ use rprof_records::{
 };
 use rprof_sampler::{Clock, EventIds, FastDrain, StackBases};
 use rprof_unwind::{
-    Arch, DeepStackCompleter, Frame, Memory, MissingWord, Registers, Root, StackDump,
+    Arch, DeepStackCompleter, Memory, MissingWord, Registers, Root, StackDump, StackFrame,
     TruncationReason, UnwindOutcome, Unwinder,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,7 +88,7 @@ pub(crate) struct Unwinding {
     fast_drain: FastDrain,
     interpreters: Interpreters,
     tally: StackTally,
-    frames: Vec<Frame>,
+    frames: Vec<StackFrame>,
     chain: Vec<u64>,
     callers: Vec<u64>,
     values: Vec<u64>,
@@ -445,7 +445,7 @@ impl Unwinding {
                 _ => None,
             },
         };
-        let outermost = self.frames.last().map(Frame::lookup_address);
+        let outermost = self.frames.last().map(StackFrame::lookup_address);
         let mapping = outermost.and_then(|address| self.map.find(pid, address));
         let image = mapping.map(|mapping| mapping.backing);
         let held = held.map(|held| held.in_image(image));
@@ -529,7 +529,7 @@ const MAX_BESIDE_LARGE_FIELDS: usize = 512;
 const ABOVE_OUTERMOST: u64 = 256;
 
 /// Stores the base of a thread's stack if it is certain: drain threads forward no bytes above it.
-fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
+fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[StackFrame]) {
     let outermost = frames.last().filter(|frame| frame.sp != 0);
     let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), outermost) else {
         return;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image, vdso_of_process};
 use rprof_interpreters::{
-    ImageSymbols, Runtime, RuntimeImage, may_contain_runtime, runtimes_in, runtimes_of,
+    ImageSymbols, RuntimeImage, RuntimeKind, may_contain_runtime, runtimes_in, runtimes_of,
 };
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
@@ -458,7 +458,7 @@ fn open(
             }
             let name = file_name(&mapped.image.path);
             // A reader of its own: each has a limit of bytes.
-            let symbols = |runtime: &dyn Runtime| {
+            let symbols = |runtime: &dyn RuntimeKind| {
                 let wants = |name: &[u8]| runtime.wants_symbol(name);
                 let has_all = |symbols: &ImageSymbols| runtime.has_all(symbols);
                 let mut symbols = ImageSymbols::read(&FileReader::new(&file), wants, has_all);

@@ -94,7 +94,7 @@ fn read(args: &ExplainArgs, path: PathBuf) -> Result<(Profile, RuntimeWork), Fai
     let (filter, keys) = (&options.filter, Keys::FUNCTIONS);
     let is_part = input.filter.time.is_some() || filter.is_by_sample() || filter.is_by_stack();
     // Filters on stacks apply to folded ones.
-    let is_folded_later = !(filter.is_by_stack() || !args.input.filter.callers.is_empty());
+    let is_folded_later = !filter.is_by_stack() && args.input.filter.callers.is_empty();
     input.filter.samples.symbols.no_by_language |= is_folded_later;
     let mut profile = input.profile_and(Some(path), &options, &keys, Callee::Kept)?;
     let mut work = RuntimeWork::default();

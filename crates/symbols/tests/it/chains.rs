@@ -29,7 +29,7 @@ impl fmt::Display for Frame {
 pub(crate) type Chain = Vec<Frame>;
 
 pub(crate) fn chain(frames: &rprof_symbols::Frames) -> Chain {
-    let frame = |frame: rprof_symbols::Frame<'_>| Frame {
+    let frame = |frame: rprof_symbols::SymbolFrame<'_>| Frame {
         name: frame.raw.to_owned(),
         file: frame.line.map(|line| plain(&line.file)).unwrap_or_default(),
         line: frame.line.map_or(0, |line| line.line),

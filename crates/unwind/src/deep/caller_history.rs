@@ -2,7 +2,7 @@
 
 use super::cross_thread::Fingerprint;
 use super::rule::MIN_INTERVAL;
-use crate::{FoundBy, Frame, Root};
+use crate::{FoundBy, Root, StackFrame};
 
 /// Maximum number of stored checks. Of consecutive equal results only the first and the last are
 /// stored.
@@ -23,7 +23,7 @@ pub(super) struct Look {
 #[derive(Debug)]
 pub(super) struct CallerHistory {
     /// Observed callers, innermost first.
-    pub(super) callers: Vec<Frame>,
+    pub(super) callers: Vec<StackFrame>,
     pub(super) root: Option<Root>,
     /// Finds equal callers in other threads.
     pub(super) fingerprint: Option<Fingerprint>,
@@ -65,9 +65,15 @@ impl CallerHistory {
     }
 
     /// Records callers observed in memory or in a copy.
-    pub(super) fn observe(&mut self, callers: &[Frame], root: Root, look: Look, is_copy: bool) {
+    pub(super) fn observe(
+        &mut self,
+        callers: &[StackFrame],
+        root: Root,
+        look: Look,
+        is_copy: bool,
+    ) {
         if self.callers.is_empty() {
-            let from_elsewhere = |frame: &Frame| Frame {
+            let from_elsewhere = |frame: &StackFrame| StackFrame {
                 found_by: FoundBy::OtherSample,
                 ..*frame
             };
@@ -236,7 +242,7 @@ pub(super) struct Evidence {
     pub(super) after: Option<u64>,
 }
 
-fn are_same(one: &[Frame], other: &[Frame]) -> bool {
-    let activation = |frame: &Frame| (frame.sp, frame.address);
+fn are_same(one: &[StackFrame], other: &[StackFrame]) -> bool {
+    let activation = |frame: &StackFrame| (frame.sp, frame.address);
     one.len() == other.len() && one.iter().map(activation).eq(other.iter().map(activation))
 }

@@ -6,7 +6,7 @@ use super::observation::{CodeLookup, Completion, CutPoint, StackObservation};
 use super::rule::{
     DEFERRAL, MAX_AGE_CROSS_THREAD, MAX_AGE_ONE_SIDED, MIN_OBSERVATIONS, POLYMORPHIC,
 };
-use crate::{Frame, FrameKind, Root};
+use crate::{FrameKind, Root, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) const MAX_FRAMES: usize = 1 << 19;
@@ -79,7 +79,7 @@ pub struct DeepStackCompleter {
 #[derive(Debug, Default)]
 pub(super) struct ThreadHistory {
     last_ran: u64,
-    last: Vec<Frame>,
+    last: Vec<StackFrame>,
     last_observed_from: usize,
     last_begun: u64,
     last_time: u64,
@@ -167,7 +167,7 @@ impl DeepStackCompleter {
         &mut self,
         id: u64,
         cut: CutPoint,
-        frames: &[Frame],
+        frames: &[StackFrame],
         time: u64,
         code: &impl CodeLookup,
     ) {
@@ -220,7 +220,7 @@ impl DeepStackCompleter {
     /// Returns the callers observed at a cut point. Look for them in memory and report the result
     /// by [`recheck`](Self::recheck).
     #[must_use]
-    pub fn callers_at(&self, thread: u64, cut: CutPoint) -> Option<&[Frame]> {
+    pub fn callers_at(&self, thread: u64, cut: CutPoint) -> Option<&[StackFrame]> {
         let history = self.threads.get(&thread)?.cut_points.get(&cut)?;
         (!history.callers.is_empty()).then_some(&history.callers)
     }
@@ -307,7 +307,7 @@ impl ThreadHistory {
 
 struct CutCopy<'a, C> {
     cut: CutPoint,
-    frames: &'a [Frame],
+    frames: &'a [StackFrame],
     slots: Slots,
     code: &'a C,
     /// True if a signal was handled, so the frames may be on two stacks.
@@ -315,8 +315,8 @@ struct CutCopy<'a, C> {
 }
 
 impl<'a, C: CodeLookup> CutCopy<'a, C> {
-    fn new(cut: CutPoint, frames: &'a [Frame], code: &'a C) -> Self {
-        let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
+    fn new(cut: CutPoint, frames: &'a [StackFrame], code: &'a C) -> Self {
+        let is_interrupted = |frame: &StackFrame| frame.kind == FrameKind::Interrupted;
         Self {
             cut,
             frames,
@@ -349,7 +349,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(frames: &[Frame], from: usize) -> Self {
+    fn new(frames: &[StackFrame], from: usize) -> Self {
         let all = frames.iter().enumerate().skip(from).rev();
         Self {
             by_slot: all.map(|(at, frame)| (frame.slot, at)).collect(),

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use super::observation::CutPoint;
 use super::rule::MIN_OBSERVATIONS;
-use crate::Frame;
+use crate::StackFrame;
 use rustc_hash::{FxHashMap, FxHasher};
 
 /// Maximum number of models. Beyond it all are dropped.
@@ -25,7 +25,7 @@ impl Fingerprint {
     /// address.
     pub(super) fn new(
         cut: CutPoint,
-        callers: &[Frame],
+        callers: &[StackFrame],
         image_offset: impl Fn(u64) -> Option<(u64, u64)>,
     ) -> Option<Fingerprint> {
         let top = callers.last()?.sp;

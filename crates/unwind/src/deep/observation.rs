@@ -1,6 +1,6 @@
 //! Input and output types of [`DeepStackCompleter`](super::DeepStackCompleter).
 
-use crate::{Frame, Root};
+use crate::{Root, StackFrame};
 
 /// The end of a stack copy: the slot of the next return address, and the function called from
 /// there.
@@ -16,7 +16,7 @@ pub struct CutPoint {
 #[derive(Debug, Clone, Copy)]
 pub struct StackObservation<'a> {
     /// All frames, innermost first.
-    pub frames: &'a [Frame],
+    pub frames: &'a [StackFrame],
     /// Index of the first frame observed at `time`: 0 for a complete copy; for a read of memory the
     /// first frame beyond the copy.
     pub observed_from: usize,
@@ -33,7 +33,7 @@ pub struct StackObservation<'a> {
 pub enum Completion<'a> {
     /// The callers beyond the cut point, innermost first, and the evidence that the last one is the
     /// outermost.
-    Callers(&'a [Frame], Root),
+    Callers(&'a [StackFrame], Root),
     /// Undecided: later observations may contradict.
     Pending,
     /// The callers are unknown; the stack stays truncated.
@@ -43,7 +43,7 @@ pub enum Completion<'a> {
 /// Code of a process, by address.
 pub trait CodeLookup {
     /// Returns the address of the function that contains a frame's address.
-    fn function_of(&self, frame: &Frame) -> Option<u64>;
+    fn function_of(&self, frame: &StackFrame) -> Option<u64>;
 
     /// Returns a process-independent id of the image mapped at an address, and the file offset.
     fn image_offset(&self, address: u64) -> Option<(u64, u64)>;

@@ -1,6 +1,6 @@
 use super::completer::{MAX_CUT_POINTS, MAX_FRAMES};
 use super::*;
-use crate::{FoundBy, Frame, FrameKind, Root};
+use crate::{FoundBy, FrameKind, Root, StackFrame};
 
 const MS: u64 = 1_000_000;
 const ROOT: Root = Root::UndefinedReturnAddress;
@@ -11,7 +11,7 @@ struct Tens {
 }
 
 impl CodeLookup for Tens {
-    fn function_of(&self, frame: &Frame) -> Option<u64> {
+    fn function_of(&self, frame: &StackFrame) -> Option<u64> {
         Some(frame.address / 10 * 10)
     }
 
@@ -23,9 +23,9 @@ impl CodeLookup for Tens {
 const HERE: Tens = Tens { base: 0 };
 
 /// Frames of 16 bytes, innermost first.
-fn stack(addresses: &[u64], top: u64) -> Vec<Frame> {
+fn stack(addresses: &[u64], top: u64) -> Vec<StackFrame> {
     let depth = addresses.len() as u64;
-    let frame = |(n, address): (usize, &u64)| Frame {
+    let frame = |(n, address): (usize, &u64)| StackFrame {
         address: *address,
         sp: top - 0x10 * (depth - n as u64),
         slot: top - 0x10 * (depth - n as u64) - 8,
@@ -297,7 +297,7 @@ fn keeps_no_more_than_it_should() {
 }
 
 /// Frames of 16 bytes. The second has an array below the third's callers.
-fn beneath_array(addresses: &[u64], array: u64) -> Vec<Frame> {
+fn beneath_array(addresses: &[u64], array: u64) -> Vec<StackFrame> {
     let mut frames = stack(addresses, TOP);
     for frame in &mut frames[..2] {
         frame.sp -= array;

@@ -20,7 +20,7 @@ use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::table::{Cfa, Found, Site, Switch, UnwindTable, Value};
 use crate::{
-    Arch, FoundBy, Frame, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root,
+    Arch, FoundBy, FrameKind, Memory, MissingWord, Module, Modules, Registers, Root, StackFrame,
     TruncationReason, UnwindOutcome, code,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -81,7 +81,7 @@ pub(crate) struct SwitchedFrame<'a> {
 
 impl SwitchedFrame<'_> {
     /// Continues from the last of `frames`. `registers` are that frame's.
-    pub(crate) fn step(&self, registers: &mut Registers, frames: &mut Vec<Frame>) -> Beyond {
+    pub(crate) fn step(&self, registers: &mut Registers, frames: &mut Vec<StackFrame>) -> Beyond {
         let Some(&frame) = frames.last() else {
             return Beyond::End(UnwindOutcome::Complete(Root::SwitchedStack));
         };
@@ -165,7 +165,7 @@ impl SwitchedFrame<'_> {
     }
 
     /// Returns the caller that the chain omits. `fp` is the frame pointer of that caller.
-    fn direct_caller(&self, frames: &[Frame], fp: u64) -> Option<u64> {
+    fn direct_caller(&self, frames: &[StackFrame], fp: u64) -> Option<u64> {
         let [.., callee, frame] = frames else {
             return None;
         };
@@ -238,7 +238,7 @@ pub(crate) fn by_chain(
     direct: Option<u64>,
     (memory, modules, known): (&dyn Memory, &dyn Modules, &KnownCalls),
     limit: usize,
-    frames: &mut Vec<Frame>,
+    frames: &mut Vec<StackFrame>,
 ) -> Option<UnwindOutcome> {
     let chain = chain_from(known.arch, fp, memory)?;
     let before = frames.len();
@@ -254,14 +254,14 @@ fn follow(
     direct: Option<u64>,
     (modules, known): (&dyn Modules, &KnownCalls),
     limit: usize,
-    frames: &mut Vec<Frame>,
+    frames: &mut Vec<StackFrame>,
 ) -> Option<UnwindOutcome> {
     let count = chain.len() + usize::from(direct.is_some());
     for (at, address) in direct.into_iter().chain(chain.iter().copied()).enumerate() {
         if frames.len() >= limit {
             return None;
         }
-        let frame = Frame {
+        let frame = StackFrame {
             address,
             sp: 0,
             slot: 0,
@@ -294,7 +294,7 @@ fn follow(
 /// Returns the root if the frame is one, `Some(None)` if its frame pointer leads to its caller,
 /// `None` if neither is certain.
 fn goes_on(
-    frame: Frame,
+    frame: StackFrame,
     table: &UnwindTable,
     module: Module<'_>,
     modules: &dyn Modules,

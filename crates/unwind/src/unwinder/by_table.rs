@@ -11,8 +11,8 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, Value};
 use crate::without_cfi::Context;
 use crate::{
-    Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
-    UnwindOutcome, UnwindTable, signal_context,
+    Arch, FoundBy, FrameKind, Memory, Module, Modules, Registers, Root, StackFrame,
+    TruncationReason, UnwindOutcome, UnwindTable, signal_context,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
@@ -110,7 +110,7 @@ impl Unwinder {
     pub(super) fn where_rule_is_shared(
         &self,
         rule: PlainRule,
-        frame: Frame,
+        frame: StackFrame,
         registers: &mut Registers,
         memory: &dyn Memory,
         modules: &dyn Modules,
@@ -175,7 +175,7 @@ impl Unwinder {
     pub(super) fn where_rule_is_doubtful(
         &self,
         rule: PlainRule,
-        frame: Frame,
+        frame: StackFrame,
         registers: &mut Registers,
         memory: &dyn Memory,
         modules: &dyn Modules,
@@ -213,7 +213,7 @@ impl Unwinder {
     #[cold]
     pub(super) fn where_register_is_missing(
         &self,
-        frame: Frame,
+        frame: StackFrame,
         registers: &mut Registers,
         memory: &dyn Memory,
         modules: &dyn Modules,
@@ -229,7 +229,7 @@ impl Unwinder {
     #[cold]
     pub(super) fn by_code_alone(
         &self,
-        frame: Frame,
+        frame: StackFrame,
         sampled: &Registers,
         registers: &mut Registers,
         memory: &dyn Memory,
@@ -393,7 +393,7 @@ impl Unwinder {
     /// Returns the caller by call frame information, if the table covers the frame.
     pub(super) fn by_table(
         &self,
-        frame: Frame,
+        frame: StackFrame,
         table: &UnwindTable,
         bias: u64,
         registers: &mut Registers,

@@ -3,8 +3,8 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, FoundBy, Frame, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason,
-    UnwindOutcome, UnwindTable, Unwinder,
+    Arch, FoundBy, FrameKind, Module, Modules, Registers, Root, StackDump, StackFrame,
+    TruncationReason, UnwindOutcome, UnwindTable, Unwinder,
 };
 
 const BIAS: u64 = 0x5500_0000_0000;
@@ -52,7 +52,7 @@ fn process() -> Process {
     Process { table }
 }
 
-fn unwind(registers: &Registers, words: &[u64]) -> (Vec<Frame>, UnwindOutcome) {
+fn unwind(registers: &Registers, words: &[u64]) -> (Vec<StackFrame>, UnwindOutcome) {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let memory = StackDump::new(STACK, &bytes);
     let mut frames = Vec::new();
@@ -132,7 +132,7 @@ fn frame_records_without_description() {
 
 /// Unwinds through the kernel's signal frame above a handler: siginfo if the handler requested it,
 /// ucontext, registers, and the floating point record.
-fn through_a_signal(signal: u64, record: u64) -> (Vec<Frame>, UnwindOutcome) {
+fn through_a_signal(signal: u64, record: u64) -> (Vec<StackFrame>, UnwindOutcome) {
     let mut words = vec![0; 80];
     words[0] = STACK + 32;
     words[1] = BIAS + 0x21000;
@@ -295,7 +295,7 @@ fn a_frame_pointer_leads_through_a_signal() {
         let sampled = registers(0x21000, 9, at(10));
         let mut unwinder = Unwinder::new(Arch::Aarch64);
         unwinder.unwind(&sampled, &memory, &process, 3, &mut frames);
-        let address = |frame: &Frame| (frame.address - BIAS, frame.kind);
+        let address = |frame: &StackFrame| (frame.address - BIAS, frame.kind);
         frames.iter().map(address).collect::<Vec<_>>()
     };
     let handler = [

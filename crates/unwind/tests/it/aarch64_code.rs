@@ -7,7 +7,7 @@ use object::{Object, ObjectSection};
 use rprof_testing::Need;
 use rprof_unwind::table::CfaRule;
 use rprof_unwind::{
-    Arch, FoundBy, Frame, Memory, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
+    Arch, FoundBy, Memory, Module, Modules, Registers, StackDump, StackFrame, UnwindTable, Unwinder,
 };
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl Memory for Stack {
     }
 }
 
-fn caller(registers: &Registers, process: &Process<'_>) -> Option<Frame> {
+fn caller(registers: &Registers, process: &Process<'_>) -> Option<StackFrame> {
     let mut frames = Vec::new();
     let mut unwinder = Unwinder::new(Arch::Aarch64);
     unwinder.unwind(registers, &Stack, process, 2, &mut frames);

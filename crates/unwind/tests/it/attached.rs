@@ -44,7 +44,7 @@ fn attached() {
     'samples: while count < samples {
         let tids = running(pid);
         if tids.is_empty() {
-            if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            if !Path::new(&format!("/proc/{pid}")).exists() {
                 break 'samples;
             }
             std::thread::sleep(Duration::from_millis(1));

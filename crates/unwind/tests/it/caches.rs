@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, CacheStats, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
+    Arch, CacheStats, Module, Modules, Registers, StackDump, StackFrame, UnwindTable, Unwinder,
 };
 
 /// Start of an image with call frame information, and of code without.
@@ -61,7 +61,7 @@ impl Process {
     fn unwind(&self, unwinder: &mut Unwinder, ip: u64, words: &[u64]) -> usize {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let registers = Registers::new(Arch::X86_64, ip, 0x7000);
-        let mut frames: Vec<Frame> = Vec::new();
+        let mut frames: Vec<StackFrame> = Vec::new();
         unwinder.unwind(
             &registers,
             &StackDump::new(0x7000, &bytes),

@@ -5,7 +5,7 @@
 use object::{Object, ObjectSegment, SegmentFlags};
 use rprof_testing::needs;
 use rprof_unwind::{
-    Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, UnwindOutcome,
+    Arch, FoundBy, FrameKind, Memory, Module, Modules, Registers, Root, StackFrame, UnwindOutcome,
     UnwindTable, Unwinder,
 };
 use std::cell::RefCell;
@@ -411,12 +411,12 @@ fn run(mut process: Emulated, mut calls: Vec<Call>, (skip, limit): (usize, usize
 fn check(
     process: &Emulated,
     calls: &[Call],
-    frames: &[Frame],
+    frames: &[StackFrame],
     end: UnwindOutcome,
     tally: &mut Tally,
 ) {
     let found = frames.iter().skip(1);
-    let same = |(call, frame): (&Call, &Frame)| {
+    let same = |(call, frame): (&Call, &StackFrame)| {
         let has_sp = match frame.found_by {
             // The stack pointer is a lower bound.
             FoundBy::FramePointer | FoundBy::JustCalled => frame.sp <= call.sp,
@@ -435,7 +435,7 @@ fn check(
     };
     let place = process.place(frames[0].address);
     // The description of `longjmp` leads to its target: its buffer counts as the frame.
-    let is_far = |target: &Frame| target.sp.abs_diff(frames[0].sp) > 1 << 24;
+    let is_far = |target: &StackFrame| target.sp.abs_diff(frames[0].sp) > 1 << 24;
     if frames.get(1).is_some_and(is_far) {
         tally.jumping += 1;
         return;

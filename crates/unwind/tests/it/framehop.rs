@@ -8,7 +8,8 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Unwinder as _};
 use object::{Object, ObjectSection};
 use rprof_unwind::table::{CfaRule, RegisterRule, Row};
 use rprof_unwind::{
-    Arch, Frame, Memory, Module, Modules, Registers, Root, UnwindOutcome, UnwindTable, Unwinder,
+    Arch, Memory, Module, Modules, Registers, Root, StackFrame, UnwindOutcome, UnwindTable,
+    Unwinder,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +76,7 @@ fn compare(path: &Path, tally: &mut BTreeMap<&'static str, usize>) {
     ));
     let mut cache = CacheX86_64::<_>::new();
     let mut ours = Unwinder::new(Arch::X86_64);
-    let mut frames: Vec<Frame> = Vec::new();
+    let mut frames: Vec<StackFrame> = Vec::new();
     let rows: Vec<Row<'_>> = table.rows().collect();
     // Every row of small images, and an equal number of rows of large ones.
     for row in rows.iter().step_by(rows.len() / 20_000 + 1) {

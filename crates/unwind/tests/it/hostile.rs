@@ -7,7 +7,7 @@ use crate::image::image;
 use proptest::prelude::*;
 use rprof_testing::replay_fuzz_corpus;
 use rprof_unwind::{
-    Arch, Frame, FrameKind, FunctionRanges, Memory, Module, Modules, Registers, StackDump,
+    Arch, FrameKind, FunctionRanges, Memory, Module, Modules, Registers, StackDump, StackFrame,
     TruncationReason, UnwindOutcome, UnwindTable, Unwinder,
 };
 
@@ -242,7 +242,7 @@ fn a_damaged_library_is_unwound_without_harm() {
 #[test]
 fn no_room_for_frames() {
     let table = UnwindTable::parse(&image(62, &[])).unwrap();
-    let mut frames = vec![Frame::sampled(1, 2)];
+    let mut frames = vec![StackFrame::sampled(1, 2)];
     let registers = Registers::new(Arch::X86_64, 0x1000, 0x2000);
     let mut unwind = |registers: &Registers, limit| {
         let dump = StackDump::new(0, &[]);

@@ -3,7 +3,7 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, Frame, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason,
+    Arch, FrameKind, Module, Modules, Registers, Root, StackDump, StackFrame, TruncationReason,
     UnwindOutcome, UnwindTable, Unwinder,
 };
 
@@ -47,7 +47,7 @@ impl Process {
     }
 
     /// Unwinds a stack of these words from the second function, whose frame is complete.
-    fn unwind(&self, words: &[u32]) -> (Vec<Frame>, UnwindOutcome) {
+    fn unwind(&self, words: &[u32]) -> (Vec<StackFrame>, UnwindOutcome) {
         let mut registers = Registers::new(Arch::X86, CODE + 19, STACK);
         registers.set(5, STACK);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -86,7 +86,7 @@ impl Modules for Process {
     }
 }
 
-fn addresses(frames: &[Frame]) -> Vec<u64> {
+fn addresses(frames: &[StackFrame]) -> Vec<u64> {
     frames.iter().map(|frame| frame.address).collect()
 }
 

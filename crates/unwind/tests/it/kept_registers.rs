@@ -1,7 +1,9 @@
 //! Registers of each frame, for readers of interpreters.
 
 use crate::image::{eh_frame, image};
-use rprof_unwind::{Arch, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder};
+use rprof_unwind::{
+    Arch, Module, Modules, Registers, StackDump, StackFrame, UnwindTable, Unwinder,
+};
 
 const IMAGE: u64 = 0x1000;
 
@@ -29,7 +31,7 @@ fn registers_of_each_frame_are_those_that_its_callee_saved() {
     let dump = StackDump::new(0x7000, &bytes);
     let mut sampled = Registers::new(Arch::X86_64, IMAGE + 0x10, 0x7000);
     sampled.set(RBP, 10);
-    let (mut frames, mut plain, mut kept) = (Vec::<Frame>::new(), Vec::new(), Vec::new());
+    let (mut frames, mut plain, mut kept) = (Vec::<StackFrame>::new(), Vec::new(), Vec::new());
     let mut unwinder = Unwinder::new(Arch::X86_64);
     let process = Process(table);
     let end =

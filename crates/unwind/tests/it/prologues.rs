@@ -2,7 +2,7 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, FoundBy, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
+    Arch, FoundBy, Module, Modules, Registers, StackDump, StackFrame, UnwindTable, Unwinder,
 };
 
 const CODE: u64 = 0x9_0000;
@@ -49,7 +49,13 @@ impl Jit {
         frame.map(|frame| frame.address)
     }
 
-    fn frame_with(&self, ip: u64, fp: usize, words: &[u64], others: &[(u8, u64)]) -> Option<Frame> {
+    fn frame_with(
+        &self,
+        ip: u64,
+        fp: usize,
+        words: &[u64],
+        others: &[(u8, u64)],
+    ) -> Option<StackFrame> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut registers = Registers::new(Arch::X86_64, ip, STACK);
         registers.set(6, STACK + 8 * fp as u64);

@@ -6,7 +6,7 @@
 use crate::process::{Stop, Traced};
 use crate::tools;
 use rprof_testing::needs;
-use rprof_unwind::{Arch, Frame, FrameKind, Root, TruncationReason, UnwindOutcome, Unwinder};
+use rprof_unwind::{Arch, FrameKind, Root, StackFrame, TruncationReason, UnwindOutcome, Unwinder};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -142,7 +142,7 @@ fn run_within(mut process: Traced, mut calls: Vec<Call>, limit: usize) -> Tally 
 fn check(
     (process, arch): (&Traced, Arch),
     calls: &[Call],
-    frames: &[Frame],
+    frames: &[StackFrame],
     end: UnwindOutcome,
     tally: &mut Tally,
 ) {
@@ -159,7 +159,7 @@ fn check(
     // Code that ends the process never returns, so its caller `_start` is missing. `_start` of i386
     // calls its own end, which moves the return address to a register.
     let calls_itself = |call: &Call| {
-        let last = frames.last().map(Frame::lookup_address);
+        let last = frames.last().map(StackFrame::lookup_address);
         arch == Arch::X86 && last.is_some_and(|last| last.abs_diff(call.address) < 64)
     };
     let missing = match (end, calls.first()) {

@@ -2,7 +2,7 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, FoundBy, Frame, FrameKind, Module, Modules, Registers, StackDump, UnwindOutcome,
+    Arch, FoundBy, FrameKind, Module, Modules, Registers, StackDump, StackFrame, UnwindOutcome,
     UnwindTable, Unwinder,
 };
 
@@ -378,7 +378,7 @@ fn a_caller_from_another_moment_may_have_called_a_function_that_jumps() {
         ],
     );
     let unwinder = Unwinder::new(Arch::X86_64);
-    let frame = |address| Frame {
+    let frame = |address| StackFrame {
         address,
         sp: 0,
         slot: 0,

@@ -2,7 +2,8 @@ use rustc_hash::FxHashMap;
 
 use super::*;
 use crate::{
-    AggregatedStack, Keys, ProfileBuilder, Sample, StackId, TopFunctions, WeighBy, WeightUnit,
+    AggregatedStack, Keys, ProfileBuilder, ProfileSample, StackId, TopFunctions, WeighBy,
+    WeightUnit,
 };
 use rprof_testing::Random;
 
@@ -62,7 +63,7 @@ fn random_profile(random: &mut Random, mut builder: ProfileBuilder) -> Profile {
             })
             .collect();
         let stack = builder.intern_stack(&frames);
-        builder.add_sample(Sample {
+        builder.add_sample(ProfileSample {
             time,
             cpu: None,
             thread: threads[random.index(2)],
