@@ -298,8 +298,8 @@ impl Delays {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// Adds up threads that are neither in `seen` nor running: lists of children may be incomplete.
-    /// Keeps the first thread of a command, whose times may come later.
+    /// Adds up threads that are neither in `seen` nor running: lists of children may be incomplete. Keeps
+    /// the first thread of a command, whose times may come later.
     fn forget_all_but(&mut self, seen: &[TargetThread]) {
         let seen: HashSet<u32> = seen.iter().map(|thread| thread.tid).collect();
         let first = match self.watched {
@@ -336,22 +336,22 @@ impl Delays {
             return None;
         }
         let others = others.unwrap_or_default();
-        let ratio = others.waiting.as_secs_f64() / others.cpu.as_secs_f64();
+        let ratio = others.waiting.div_duration_f64(others.cpu);
         let guessed = Duration::try_from_secs_f64(unseen.as_secs_f64() * ratio);
         let throttled = (self.throttled.iter()).map(|(_, first, last)| last.saturating_sub(*first));
         let waiting = seen.waiting + guessed.unwrap_or_default();
         let (most, least) = match self.threads.len() == 1 && self.ended == Times::default() {
             true => (waiting, waiting),
-            // What was not read is unclear.
             false => (
                 self.stalled.0 + waiting.saturating_sub(self.looked),
                 (self.stalled.1).saturating_sub(used.saturating_sub(seen.cpu)),
             ),
         };
-        let most = most.min(waiting);
+        let (most, sum) = (most.min(waiting), waiting);
         Some(Delay {
             waiting: most,
-            sum: waiting,
+            sum,
+            // Also the part that was not read.
             unclear: most.saturating_sub(least),
             // The kernel's value is a sum over CPUs, and includes the group's other processes.
             throttled: throttled.max().unwrap_or_default().min(waiting),
@@ -493,8 +493,7 @@ mod tests {
         let (most, least) = stalled(&[times(10, 50); 8], MS * 100);
         assert!(least.is_zero() && most <= MS * 90, "{most:?}");
         // Other programs kept both from the CPU.
-        let (_, least) = stalled(&[times(5, 80), times(5, 80)], MS * 100);
-        assert_eq!(least, MS * 75);
+        assert_eq!(stalled(&[times(5, 80); 2], MS * 100).1, MS * 75);
     }
 
     #[test]
@@ -587,10 +586,8 @@ mod tests {
         };
         stat(&inner, 10);
         stat(&mount.join("a"), 2000);
-        let mounts = Mount::parse_all(&format!(
-            "1 0 0:1 / {} rw - cgroup2 none rw\n",
-            mount.display()
-        ));
+        let line = format!("1 0 0:1 / {} rw - cgroup2 none rw\n", mount.display());
+        let mounts = Mount::parse_all(&line);
         let files = throttle_files("1:cpuset:/x\n0::/a/b\n", &mounts);
         let below = |path: &Path| path.strip_prefix(&mount).unwrap().to_owned();
         let found: Vec<_> = files.iter().map(|file| below(file)).collect();
