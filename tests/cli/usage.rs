@@ -358,7 +358,7 @@ fn contradicting_options_are_refused_before_the_command_runs() {
         ("flamegraph --width 0", "--width"),
         ("flamegraph --min-width nan", "from 0 to 100"),
         ("flamegraph -i some.data", "cannot be used with"),
-        ("record -z99", "1..=22"),
+        ("record -z99", "from 1 to 22"),
         ("record -p 0", "ps -eLf"),
     ] {
         let run = here.rprof(wrong).words("-- touch ran").exits(2);

@@ -322,7 +322,7 @@ fn probes_of_the_program_itself_are_recorded_with_their_weights_and_nothing_is_p
     for level in ["-O0", "-O2"] {
         let program = c_with("allocations.c", &["-DPROBES", level]);
         let run = here
-            .rprof("record --alloc --")
+            .rprof("record --alloc -m 64M --")
             .arg(program)
             .words(ways)
             .ok();

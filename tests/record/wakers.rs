@@ -105,15 +105,12 @@ fn who_wakes_without_being_watched_has_a_name() {
         program.end();
     }
     let stacks = stacks(&here, "");
-    // The first and the last wait are cut; how long they are depends on the machine.
+    // The first wait may have no reason, as it began before the events.
+    let is_of_feeder = |stack: &&String| stack.contains(";[woken by sh];");
     let woken: Vec<&String> = stacks.keys().filter(|s| s.contains("[woken by")).collect();
-    assert!(!woken.is_empty(), "{stacks:#?}\n{run}");
-    for stack in woken {
-        assert!(
-            stack.ends_with("[woken by sh];[pipe]"),
-            "{stacks:#?}\n{run}"
-        );
-    }
+    assert!(woken.iter().all(is_of_feeder), "{stacks:#?}\n{run}");
+    let has_reason = woken.iter().any(|stack| stack.ends_with(";[pipe]"));
+    assert!(has_reason, "{stacks:#?}\n{run}");
     here.rprof("script --show-task-events").ok().prints(" sh ");
     let threads = here.rprof("script -G -F tid").ok().out();
     assert!(!threads.trim().is_empty());

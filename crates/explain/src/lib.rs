@@ -56,7 +56,7 @@ pub fn explain(profile: &Profile, input: impl AsRef<OsStr>) -> Explanation {
     explain_with(profile, &RuntimeWork::default(), input)
 }
 
-/// Explains a profile whose interpreter code is folded. `work` is what this code did.
+/// Explains a profile with folded interpreter code. `work` is what this code did.
 pub fn explain_with(
     profile: &Profile,
     work: &RuntimeWork,

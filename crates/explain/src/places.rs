@@ -18,7 +18,7 @@ const MAX_FUNCTIONS: usize = 5;
 /// Share of a function that is worth a sentence, in percent.
 const WORTH: f64 = 5.0;
 
-/// Share from which a function says nothing about the rest, in percent.
+/// Minimum share of a function that says nothing about the rest, in percent.
 const ALMOST_ALL: f64 = 90.0;
 
 /// Share of a caller or line that stands for all, in percent.

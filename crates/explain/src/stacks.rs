@@ -12,7 +12,7 @@ use rprof_profile::{
 };
 use rustc_hash::FxHashSet;
 
-/// Fewest samples whose shares mean something.
+/// Minimum number of samples for meaningful shares.
 const MIN_SAMPLES: u64 = 30;
 
 /// Characters of a name in a sentence.
