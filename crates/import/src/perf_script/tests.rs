@@ -143,7 +143,7 @@ fn inlined_calls_lie_in_the_object_around_them() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_line() {
-    let text = "w 17 1.5: cycles: \n\t 10 f (/w)\n  file.c:12\n\nprose without a frame\n\nw 17 1.5: cycles: \n\t 10 f (/w)\n";
+    let text = "w 17 1.5: cycles: \n\t 10 f (/w)\n  file.c\n\nprose without a frame\n\nw 17 1.5: cycles: \n\t 10 f (/w)\n";
     let profile = profile(text).unwrap();
     assert_eq!(stacks(&profile), expected([("cycles/w;f@/w", 2)]));
     assert_eq!(
