@@ -57,7 +57,7 @@
 //!
 //! ```
 //! use rprof_unwind::{
-//!     Arch, Frame, Module, Modules, Registers, StackDump, UnwindOutcome, UnwindTable, Unwinder,
+//!     Arch, Module, Modules, Registers, StackDump, StackFrame, UnwindOutcome, UnwindTable, Unwinder,
 //! };
 //!
 //! /// A process with one image, mapped as its only code.
@@ -77,7 +77,7 @@
 //!     }
 //! }
 //!
-//! fn unwind(sample: &Registers, stack: &[u8], image: &OneImage) -> (Vec<Frame>, UnwindOutcome) {
+//! fn unwind(sample: &Registers, stack: &[u8], image: &OneImage) -> (Vec<StackFrame>, UnwindOutcome) {
 //!     let memory = StackDump::new(sample.sp(), stack);
 //!     let mut frames = Vec::new();
 //!     let outcome = Unwinder::new(Arch::X86_64).unwind(sample, &memory, image, 1000, &mut frames);

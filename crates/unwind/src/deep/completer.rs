@@ -23,14 +23,14 @@ const MAX_AMBIGUOUS: usize = 1024;
 /// # Examples
 /// ```
 /// use rprof_unwind::{
-///     CodeLookup, Completion, CutPoint, DeepStackCompleter, FoundBy, Frame, FrameKind, Root,
+///     CodeLookup, Completion, CutPoint, DeepStackCompleter, FoundBy, FrameKind, Root, StackFrame,
 ///     StackObservation,
 /// };
 ///
 /// /// Functions of 16 bytes, all in one image.
 /// struct Code;
 /// impl CodeLookup for Code {
-///     fn function_of(&self, frame: &Frame) -> Option<u64> {
+///     fn function_of(&self, frame: &StackFrame) -> Option<u64> {
 ///         Some(frame.address & !0xf)
 ///     }
 ///     fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
@@ -38,7 +38,7 @@ const MAX_AMBIGUOUS: usize = 1024;
 ///     }
 /// }
 ///
-/// let frame = |address, sp| Frame {
+/// let frame = |address, sp| StackFrame {
 ///     address,
 ///     sp,
 ///     slot: sp - 8,
