@@ -133,7 +133,7 @@ pub(crate) fn machine(features: &mut FeatureSections) {
         size: 16,
     }]);
     features.insert_cache_line_size(64);
-    features.insert_private(&[pair()]);
+    features.insert_rprof_notes(&[pair()]);
     features.insert_simpleperf_meta_info(&[pair()]);
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn every_record() -> Vec<(Misc, Record<'static>)> {
             Record::Aux {
                 offset: 0,
                 size: 8,
-                flags: BranchFlags(1),
+                flags: 1,
             },
         ),
         (user, Record::ItraceStart { pid: 7, tid: 7 }),
