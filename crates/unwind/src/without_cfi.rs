@@ -158,13 +158,12 @@ impl Context<'_> {
                 return Outcome::Caller(called(address, slot), FoundBy::Code);
             }
             Exit::End => return Outcome::Root(Root::ExitFollows),
-            // The code of an image shows the slot. A frame pointer would skip the caller, and so would a path
-            // from another function into this one.
-            Exit::Unreadable(address) if keeps.is_some() => return Outcome::Unreadable(address),
-            Exit::Unreadable(address) => unreadable = Some(address),
-            Exit::Lost if let Some(caller) = self.by_entry(registers) => {
+            _ if let Some(caller) = self.by_entry(registers) => {
                 return Outcome::Caller(caller, FoundBy::Code);
             }
+            // The code of an image shows the slot. A frame pointer would skip the caller.
+            Exit::Unreadable(address) if keeps.is_some() => return Outcome::Unreadable(address),
+            Exit::Unreadable(address) => unreadable = Some(address),
             Exit::Lost => {}
         }
         if self.module.is_some_and(|module| module.table.is_none())
