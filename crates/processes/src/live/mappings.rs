@@ -74,7 +74,7 @@ impl<R: Retain> Before for Present<'_, R> {
     }
 }
 
-/// What a new mapping tells about text on huge pages.
+/// Mapping that is text on huge pages.
 pub(super) enum HugeText<B> {
     /// The mapping is text of the file that it covers.
     New,

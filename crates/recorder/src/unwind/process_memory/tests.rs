@@ -19,6 +19,14 @@ fn endlessly_patient() -> ProcessMemories {
     ProcessMemories::with_patience(Backlog::default(), patience)
 }
 
+/// Makes a thread that reads for the process's user hang until the result is dropped.
+fn hang(process: &Process) -> std::sync::mpsc::SyncSender<()> {
+    let (end, wait) = std::sync::mpsc::sync_channel(0);
+    let hangs = move || wait.recv().is_ok();
+    assert!(process.reader.call(process.user, hangs).is_none());
+    end
+}
+
 /// Bytes of this process. The reading thread may be preempted for long.
 fn retried<T>(memories: &mut ProcessMemories, read: impl Fn(&ProcessMemories) -> Option<T>) -> T {
     let own = Pid(std::process::id().cast_signed());
@@ -104,13 +112,7 @@ fn code_that_timed_out_is_read_for_the_next_sample_of_the_backlog() {
         (copied == 8).then(|| u64::from_le_bytes(bytes))
     };
     let process = retried(&mut memories, |memories| memories.of(own).ok().flatten());
-    let hang = || {
-        let (end, wait) = std::sync::mpsc::sync_channel::<()>(0);
-        let hangs = move || wait.recv().is_ok();
-        assert!(process.reader.call(process.user, hangs).is_none());
-        end
-    };
-    let ends = [hang(), hang()];
+    let ends = [hang(&process), hang(&process)];
     assert_eq!(copy(&memories), None, "two threads of the user hang");
     drop(ends);
     // Each sample is older than all reads.
@@ -136,13 +138,7 @@ fn code_of_files_that_cannot_be_read_again_in_time_serves_for_a_while() {
         memories.forget(own);
         let first = retried(&mut memories, |memories| copy(memories, is_of_file).ok());
         let process = retried(&mut memories, |memories| memories.of(own).ok().flatten());
-        let hang = || {
-            let (end, wait) = std::sync::mpsc::sync_channel::<()>(0);
-            let hangs = move || wait.recv().is_ok();
-            assert!(process.reader.call(process.user, hangs).is_none());
-            end
-        };
-        let ends = [hang(), hang()];
+        let ends = [hang(&process), hang(&process)];
         let start = code - code % PAGE as u64;
         let read = (memories.code.borrow().iter().flatten())
             .find(|page| page.start == start)
