@@ -139,17 +139,12 @@ impl DelayWatcher {
         delays.is_stopped = true;
     }
 
-    /// Returns the time so far, for targets that `used` this CPU time; `None` if the kernel does
-    /// not count it. `whole` is the total waiting time of an exited command's first process.
-    pub fn so_far(&self, used: Duration, whole: Option<Duration>) -> Option<Delay> {
+    /// Returns the time for targets that `used` this CPU time; `None` without statistics. `whole` is
+    /// the running and waiting time of an exited command's first thread.
+    pub fn so_far(&self, used: Duration, whole: Option<(Duration, Duration)>) -> Option<Delay> {
         let mut delays = lock(&self.delays);
         delays.look();
-        if let (Delayed::Command(pid), Some(whole)) = (&delays.watched, whole) {
-            let pid = *pid;
-            if let Some((_, last)) = delays.threads.get_mut(&pid) {
-                last.waiting = last.waiting.max(whole);
-            }
-        }
+        delays.complete_first(whole);
         delays.estimate(used)
     }
 }
@@ -220,12 +215,6 @@ impl Delays {
         self.groups.insert(text);
     }
 
-    fn read_throttled(&mut self) {
-        for (path, _, last) in &mut self.throttled {
-            *last = throttled(path).unwrap_or(*last);
-        }
-    }
-
     fn look(&mut self) {
         if self.is_stopped {
             return;
@@ -266,7 +255,9 @@ impl Delays {
         for pid in processes.into_iter().take(MAX_IN_GROUPS) {
             self.look_at_groups(pid);
         }
-        self.read_throttled();
+        for (path, _, last) in &mut self.throttled {
+            *last = throttled(path).unwrap_or(*last);
+        }
         self.forget_all_but(&threads);
         let mut meanwhile = Vec::new();
         for thread in threads {
@@ -315,6 +306,14 @@ impl Delays {
             }
             stays
         });
+    }
+
+    fn complete_first(&mut self, whole: Option<(Duration, Duration)>) {
+        if let (Delayed::Command(pid), Some((cpu, waiting))) = (&self.watched, whole)
+            && let Some((_, last)) = self.threads.get_mut(pid)
+        {
+            (last.cpu, last.waiting) = (last.cpu.max(cpu), last.waiting.max(waiting));
+        }
     }
 
     fn estimate(&self, used: Duration) -> Option<Delay> {
@@ -513,6 +512,8 @@ mod tests {
         assert_eq!(waiting(&delays, 410), Some(MS * 105));
         // Unseen threads are assumed to have waited like the others.
         assert_eq!(waiting(&delays, 2 * 410), Some(MS * 210));
+        delays.complete_first(Some((MS * 511, MS * 82)));
+        assert_eq!(waiting(&delays, 820), Some(MS * 135));
     }
 
     #[test]

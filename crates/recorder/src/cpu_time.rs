@@ -5,7 +5,7 @@ use std::time::Duration;
 use rprof_cpu_time::CpuTime;
 use rprof_launch::cpu_time::family_cpu_time;
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{CpuTimeWatcher, Delay, DelayWatcher, Delayed, Target, ThreadSelection};
+use rprof_launch::{Child, CpuTimeWatcher, Delay, DelayWatcher, Delayed, Target, ThreadSelection};
 use rprof_records::{Attr, AttrFlags, EventKind};
 use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
@@ -57,7 +57,14 @@ impl Accounts {
         }
     }
 
-    /// Returns the CPU time used so far. Call it before sampling stops, because the target runs on.
+    /// Returns true for a command that has ended: its CPU time does not change any more.
+    pub(crate) fn are_final(&self, session: &Session) -> bool {
+        let ended = session.child().and_then(Child::ended_at);
+        matches!(self, Accounts::Command) && ended.is_some()
+    }
+
+    /// Returns the CPU time used so far. Call it before sampling stops, because the target runs on,
+    /// or later if they [are final](Self::are_final). It reaps a command that has ended.
     pub(crate) fn used(&self, session: &Session) -> Option<Duration> {
         let inherits = session.inherits();
         match self {
@@ -79,7 +86,7 @@ impl Accounts {
     /// Returns 0 while the command runs, because the clock event counts them then.
     fn left_behind(&self, session: &Session, unfinished: &[i32]) -> Duration {
         match (self, session.child()) {
-            (Accounts::Command, Some(child)) if child.usage().is_some() => (unfinished.iter())
+            (Accounts::Command, Some(child)) if child.ended_at().is_some() => (unfinished.iter())
                 .filter(|pid| **pid != child.pid())
                 .filter_map(|pid| family_cpu_time(u32::try_from(*pid).ok()?))
                 .sum(),
@@ -108,7 +115,7 @@ pub(crate) fn with_delays(
     session: &Session,
     delays: Option<&DelayWatcher>,
 ) -> CpuTime {
-    let whole = session.child().and_then(rprof_launch::Child::run_delay);
+    let whole = session.child().and_then(Child::schedule);
     let delay = delays.and_then(|delays| delays.so_far(time.used, whole));
     CpuTime {
         waiting: delay.map(|delay: Delay| delay.waiting),

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, DelayWatcher, Launcher, RunDelay, RunDelays, WaitOutcome};
+use rprof_launch::{Child, DelayWatcher, Launcher, RunDelay, RunDelays, Target, WaitOutcome};
 use rprof_sampler::{
     ControlError, Degradation, EventCount, EventIds, FinalCounts, Role, Session, SessionBuilder,
 };
@@ -171,8 +171,10 @@ impl Recording {
             return;
         }
         self.pace.take();
-        // Before sampling stops, because the target runs on.
-        let used = self.accounts.used(&self.session);
+        let used = match self.accounts.are_final(&self.session) {
+            true => None,
+            false => self.accounts.used(&self.session),
+        };
         let run_delay = run_delay::of(&self.session, self.run_delays.as_ref());
         if let Some(looks) = self.looks.take() {
             // Running processes get a last look, while their faults are still recorded. Without an
@@ -186,11 +188,17 @@ impl Recording {
         }
         // On a busy machine, stopping the events takes part of a second.
         self.live.end(self.session.clock().now_ns());
+        // Later, rprof only waited for a CPU.
+        let end = match self.session.target() {
+            Target::Command => self.session.child().and_then(Child::ended_at),
+            _ => None,
+        };
+        let end = end.unwrap_or_else(Instant::now);
         self.stopped = Some(Stopped {
             used,
             run_delay,
-            duration: self.started.elapsed(),
-            wall: self.enabled.elapsed(),
+            duration: end.saturating_duration_since(self.started),
+            wall: end.saturating_duration_since(self.enabled),
         });
         if let Some(delays) = &self.delays {
             delays.stop();
@@ -210,14 +218,17 @@ impl Recording {
             return Err(RecordError::Thread(io::Error::other("finished already")));
         };
         let Stopped {
-            used,
+            mut used,
             run_delay,
             duration,
             wall,
         } = stopped;
-        let usage = self.session.child().and_then(Child::usage);
-        let counted = self.counts.take().map(|counts| counts.finish(wall, usage));
         let mut written = self.join_writer()?;
+        let usage = self.session.child().and_then(Child::usage);
+        if self.accounts.are_final(&self.session) {
+            used = self.accounts.used(&self.session);
+        }
+        let counted = self.counts.take().map(|counts| counts.finish(wall, usage));
         let write = self.remains.write_error(&self.path);
         if let Some(source) = written.failure.take() {
             return Err(write(source));

@@ -23,7 +23,7 @@ pub(crate) fn of(session: &Session, delays: Option<&RunDelays>) -> Option<RunDel
         (Some(delays), _) => delays.so_far(),
         (None, Target::Command) => RunDelay {
             threads: 1,
-            time: session.child()?.run_delay()?,
+            time: session.child()?.schedule()?.1,
         },
         (None, _) => return None,
     };

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rprof_launch::Cgroup;
+use rprof_launch::procfs::Procfs;
 use rustc_hash::FxHashMap;
 
 use super::CgroupFacts;
@@ -65,7 +66,10 @@ impl ProcessFacts {
                 ..Facts::default()
             });
         }
-        let folder = self.root.join(pid.to_string());
+        let proc = Procfs::new(&self.root);
+        let id = u32::try_from(pid).ok()?;
+        let is_kernel = proc.stat(id).is_some_and(|stat| stat.is_kernel_thread);
+        let folder = self.root.join(proc.id_with_memory(id).to_string());
         let text = read_text(&folder.join("cgroup"))?;
         let (mut cgroup, path) = CgroupFacts::of_file(&text);
         if path == "/" {
@@ -73,9 +77,6 @@ impl ProcessFacts {
             cgroup = self.group_of_namespace(&folder).unwrap_or(cgroup);
         }
         let link = fs::read_link(folder.join("exe"));
-        // A kernel thread's exe link has no target.
-        let is_kernel = matches!(&link, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
-            && folder.exists();
         let exe = link.ok().map(|path| {
             let path = path.to_string_lossy();
             path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned()
@@ -160,6 +161,33 @@ mod tests {
         assert!(!facts.is_kernel && facts.from_env == (None, None));
         assert_eq!(reader.read(i32::MAX), None);
         assert!(reader.read(0).unwrap().is_kernel);
+    }
+
+    #[test]
+    fn programs_that_are_ending_are_not_the_kernel() {
+        let mut reader = ProcessFacts::new(false);
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        // It is not reaped.
+        let waited = rustix::process::waitid(
+            rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child)),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        );
+        assert!(waited.unwrap().is_some());
+        let zombie = reader.read(pid as i32).unwrap();
+        assert_eq!((zombie.exe, zombie.is_kernel), (None, false));
+        child.wait().unwrap();
+        let threads = Procfs::default();
+        let of_kernel = |pid: &u32| threads.stat(*pid).is_some_and(|stat| stat.is_kernel_thread);
+        // A container has none.
+        for pid in threads
+            .process_ids()
+            .iter()
+            .filter(|pid| of_kernel(pid))
+            .take(3)
+        {
+            assert!(reader.read(*pid as i32).unwrap().is_kernel);
+        }
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use super::error::ExecError;
 use super::exec;
-use super::usage::{ResourceUsage, has_ended, wait4};
+use super::usage::{self, ResourceUsage};
 use crate::procfs::Procfs;
 use crate::wait::{read_full, readable};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, WaitIdOptions, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Polls a child without a pidfd (before Linux 5.3).
@@ -19,6 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// It waits before its exec until [`release`](Self::release). Dropping it before that kills and
 /// reaps the child.
+///
+/// A wait does not reap it: see [`usage`](Self::usage).
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
@@ -26,10 +29,18 @@ pub struct Child {
     /// `None` after the release.
     hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
-    status: Option<ExitStatus>,
-    usage: Option<ResourceUsage>,
-    /// Time that the first thread waited for a CPU, at the last reading.
-    run_delay: Option<Duration>,
+    end: Option<End>,
+    /// Set when the child is reaped.
+    usage: OnceLock<Option<ResourceUsage>>,
+}
+
+/// The exit of a child, as its zombie tells it.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    status: ExitStatus,
+    time: Instant,
+    /// Time that the first thread ran, and that it waited for a CPU.
+    schedule: Option<(Duration, Duration)>,
 }
 
 #[derive(Debug)]
@@ -68,9 +79,8 @@ impl Child {
             }),
             // The pid cannot be reused before `wait` reaps the child.
             pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
-            status: None,
-            usage: None,
-            run_delay: None,
+            end: None,
+            usage: OnceLock::new(),
         }
     }
 
@@ -126,7 +136,7 @@ impl Child {
     /// Returns `ECHILD` if other code has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.reap(WaitOptions::empty())? {
+            if let Some(status) = self.look(WaitIdOptions::empty())? {
                 return Ok(status);
             }
         }
@@ -137,7 +147,7 @@ impl Child {
     /// # Errors
     /// Returns the errors of [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.reap(WaitOptions::NOHANG)
+        self.look(WaitIdOptions::NOHANG)
     }
 
     /// Waits until the program exits, `other` is readable, or the timeout expires. The exit takes
@@ -173,45 +183,62 @@ impl Child {
         }
     }
 
-    /// Returns the resources used by the program and all processes that it started and waited for;
-    /// `None` until the wait has ended.
+    /// Reaps the program, and returns the resources used by it and all processes that it started
+    /// and waited for; `None` until the wait has ended.
+    ///
+    /// Call it when no thread of this process with a high priority is busy. The kernel removes the
+    /// program's entries in /proc, and spins until its last threads have left them. A thread of
+    /// higher priority that wakes up often can keep these from the CPU: for 0.9 s, where a recorder
+    /// emptied its buffers each millisecond.
     pub fn usage(&self) -> Option<ResourceUsage> {
-        self.usage
+        self.end?;
+        *self.usage.get_or_init(|| {
+            loop {
+                match usage::reap(self.pid) {
+                    Err(Errno::INTR) => {}
+                    found => return found.ok(),
+                }
+            }
+        })
     }
 
-    /// Returns the time that the program's first thread was runnable without a CPU; `None` until
-    /// the wait has ended.
-    pub fn run_delay(&self) -> Option<Duration> {
-        self.run_delay
+    /// Returns the time when the wait ended; `None` before.
+    pub fn ended_at(&self) -> Option<Instant> {
+        Some(self.end?.time)
     }
 
-    fn reap(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
-        if self.status.is_some() {
-            return Ok(self.status);
+    /// Returns the time that the program's first thread ran, and the time that it was runnable
+    /// without a CPU; `None` until the wait has ended.
+    pub fn schedule(&self) -> Option<(Duration, Duration)> {
+        self.end?.schedule
+    }
+
+    fn look(&mut self, options: WaitIdOptions) -> io::Result<Option<ExitStatus>> {
+        if let Some(end) = &self.end {
+            return Ok(Some(end.status));
         }
-        if has_ended(self.pid, options) {
-            // Last chance to read it.
-            let pid = self.pid.unsigned_abs();
-            self.run_delay = Procfs::default().run_delay(pid, pid);
-        }
-        match wait4(self.pid, options) {
+        match usage::status(self.pid, options) {
             Ok(None) | Err(Errno::INTR) => Ok(None),
-            Ok(Some((status, usage))) => {
-                self.status = Some(status);
-                self.usage = Some(usage);
-                Ok(self.status)
+            Ok(Some(status)) => {
+                let pid = self.pid.unsigned_abs();
+                self.end = Some(End {
+                    status,
+                    time: Instant::now(),
+                    schedule: Procfs::default().thread_times(pid, pid),
+                });
+                Ok(Some(status))
             }
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// Sends a signal to the program, unless it has been reaped.
+    /// Sends a signal to the program, unless a wait has ended.
     ///
     /// # Errors
     /// Returns the errors of kill(2): `EPERM` for a program that has taken another user's rights,
     /// `EINVAL` for an invalid signal number.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        if self.status.is_some() {
+        if self.end.is_some() {
             return Ok(());
         }
         // SAFETY: integers only; the child is not reaped, so the pid still belongs to it.
@@ -229,5 +256,6 @@ impl Drop for Child {
             let _ = self.signal(libc::SIGKILL);
             let _ = self.wait();
         }
+        self.usage();
     }
 }

@@ -1,7 +1,7 @@
 //! [`ResourceUsage`]: resources used by a program (getrusage(2), wait4(2)).
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -26,30 +26,33 @@ pub struct ResourceUsage {
     pub involuntary_switches: u64,
 }
 
-/// Waits for the exit of a child without reaping it. Returns false if it runs and `options` forbid
-/// waiting.
-pub(super) fn has_ended(pid: libc::pid_t, options: WaitOptions) -> bool {
-    let mut how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    how.set(WaitIdOptions::NOHANG, options.contains(WaitOptions::NOHANG));
-    let pid = Pid::from_raw(pid);
-    let found = pid.map(|pid| rustix::process::waitid(WaitId::Pid(pid), how));
-    matches!(found, Some(Ok(Some(_))))
+/// Returns the status of a child that has exited, and does not reap it. Returns `None` if it runs
+/// and `options` forbid waiting.
+pub(super) fn status(
+    pid: libc::pid_t,
+    options: WaitIdOptions,
+) -> Result<Option<ExitStatus>, Errno> {
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | options;
+    let pid = Pid::from_raw(pid).ok_or(Errno::CHILD)?;
+    let found = rustix::process::waitid(WaitId::Pid(pid), how)?;
+    Ok(found.map(|end| {
+        // As wait(2) puts them together.
+        let code = end.exit_status().unwrap_or(0) << 8;
+        let core = i32::from(end.dumped()) << 7;
+        ExitStatus::from_raw(code | end.terminating_signal().unwrap_or(0) | core)
+    }))
 }
 
-/// Reaps a child. Returns `None` if it runs and `options` forbid waiting.
+/// Reaps a child that has exited.
 ///
 /// rustix lacks wait4.
-pub(super) fn wait4(
-    pid: libc::pid_t,
-    options: WaitOptions,
-) -> Result<Option<(ExitStatus, ResourceUsage)>, Errno> {
+pub(super) fn reap(pid: libc::pid_t) -> Result<ResourceUsage, Errno> {
     let mut status = 0;
     // SAFETY: rusage is plain data, and all zeros are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both are writable for the call.
-    match unsafe { libc::wait4(pid, &mut status, options.bits() as i32, &mut usage) } {
-        0 => Ok(None),
-        found if found > 0 => Ok(Some((ExitStatus::from_raw(status), of(&usage)))),
+    match unsafe { libc::wait4(pid, &mut status, 0, &mut usage) } {
+        found if found > 0 => Ok(of(&usage)),
         _ => Err(rprof_errno::last()),
     }
 }

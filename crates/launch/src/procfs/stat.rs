@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Flag of a thread of the kernel, in include/linux/sched.h.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 /// Name, parent and start of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,6 +15,8 @@ pub struct TaskStat {
     pub parent: u32,
     /// True for an exited task. Its process may continue with other threads.
     pub has_ended: bool,
+    /// True for a thread of the kernel (PF_KTHREAD).
+    pub is_kernel_thread: bool,
     /// True for a task that a signal or a debugger has stopped.
     pub is_stopped: bool,
     /// CPU time of reaped children and their children, rounded down to clock ticks.
@@ -21,7 +26,7 @@ pub struct TaskStat {
 }
 
 impl TaskStat {
-    /// Parses `pid (name) state parent ...`. Fields 16 and 17 are the times of children, and field
+    /// Parses `pid (name) state parent ...`. Field 9 has the task's flags. Fields 16 and 17 are the times of children, and field
     /// 22 is the start, in clock ticks. A name may contain blanks, line breaks and parentheses, so
     /// it ends at the last `)`.
     pub(super) fn parse(stat: &[u8]) -> Option<TaskStat> {
@@ -33,12 +38,14 @@ impl TaskStat {
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let user: u64 = fields.nth(16 - 5)?.parse().ok()?;
+        let flags: u64 = fields.nth(9 - 5)?.parse().ok()?;
+        let user: u64 = fields.nth(16 - 10)?.parse().ok()?;
         let system: u64 = fields.next()?.parse().ok()?;
         let started: u64 = fields.nth(22 - 18)?.parse().ok()?;
         Some(TaskStat {
             comm,
             parent,
+            is_kernel_thread: flags & PF_KTHREAD != 0,
             has_ended: matches!(state, "Z" | "X" | "x"),
             is_stopped: matches!(state, "T" | "t"),
             waited_for: ticks(user.saturating_add(system)),
@@ -69,6 +76,19 @@ mod tests {
             assert_eq!(stat.started, Duration::from_millis(47_110));
             assert_eq!(stat.waited_for, Duration::from_millis(150));
         }
+    }
+
+    #[test]
+    fn threads_of_the_kernel_have_a_flag() {
+        let of = |flags: u32, state: &str| {
+            let line =
+                format!("2 (kthreadd) {state} 0 0 0 0 -1 {flags} 1 0 0 0 5 6 7 8 20 0 1 0 1");
+            TaskStat::parse(line.as_bytes()).map(|stat| stat.is_kernel_thread)
+        };
+        assert_eq!(of(2_129_984, "S"), Some(true));
+        assert_eq!(of(4_194_560, "S"), Some(false));
+        // A zombie of a program.
+        assert_eq!(of(4_228_100, "Z"), Some(false));
     }
 
     #[test]
