@@ -69,6 +69,9 @@ pub use sampled::{Estimate, Sampled, Sampling};
 /// stack. It tells them from functions of generated code.
 pub const FRAME_PREFIX: &str = "mem::";
 
+/// Name, without [`FRAME_PREFIX`], of the frame for memory from before the recording.
+pub const RESIDENT_BEFORE: &str = "[resident before recording]";
+
 /// Names of frames for memory that a recorder numbers first, in this order. So readers know them in
 /// a recording without the names.
 pub const FIRST_FRAMES: [&str; 6] = [

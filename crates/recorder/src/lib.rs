@@ -69,7 +69,7 @@ mod unwind;
 pub use allocations::{Allocated, AllocationProbe, AllocationSource, ProbeKind};
 pub use limits::{Limit, ReachedLimits};
 pub use losses::LossAdvice;
-pub use memory::{HUGE_PAGES, MemoryUse, RELEASES};
+pub use memory::{MemoryUse, RELEASES, huge_pages};
 pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

@@ -27,11 +27,12 @@ pub(crate) enum Change {
         tid: i32,
         pages: Range<u64>,
     },
-    /// The heap ends before this page number now.
+    /// The heap shall end before this page number, or ends there if it `is_result`.
     Heap {
         pid: i32,
         tid: i32,
         end: u64,
+        is_result: bool,
     },
     /// Pages at another address, of which the first `kept` ones remain.
     Moved {

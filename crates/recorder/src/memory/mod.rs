@@ -61,8 +61,8 @@ use events::Event;
 pub use figures::MemoryUse;
 pub(crate) use looks::Looks;
 use reader::Reading;
-use releases::Releases;
-pub use releases::{HUGE_PAGES, RELEASES};
+use releases::{Heap, Releases};
+pub use releases::{RELEASES, huge_pages};
 pub(crate) use samples::EVENTS;
 use samples::ShareKey;
 
@@ -113,8 +113,7 @@ pub(crate) struct Memory {
     /// Process and pages of the last fault, by thread: one, or those of a huge page.
     last_faults: FxHashMap<i32, (i32, Range<u64>)>,
     releases: Releases,
-    /// End of the heap by process, as a page number.
-    heaps: FxHashMap<i32, u64>,
+    heaps: FxHashMap<i32, Heap>,
     /// Process, pages and time of a thread's last release, while no later event shows its end.
     releasing: FxHashMap<i32, (i32, Range<u64>, u64)>,
     born: FxHashMap<i32, u64>,
@@ -295,6 +294,7 @@ impl Memory {
 
     /// Returns the pages that a process gives back or moves until a moment, in events that wait.
     fn waiting_releases(&self, process: i32, until: u64) -> Vec<Range<u64>> {
+        let mut heap = self.heaps.get(&process).cloned().unwrap_or_default();
         let waiting = self.waiting.iter().take_while(|event| event.time <= until);
         let releases = waiting.filter_map(|event| match &event.change {
             Change::Released { pid, pages, .. } | Change::Moved { pid, pages, .. }
@@ -302,10 +302,12 @@ impl Memory {
             {
                 Some(pages.clone())
             }
-            Change::Heap { pid, end, .. } if *pid == process => {
-                let before = self.heaps.get(pid)?;
-                (end < before).then_some(*end..*before)
-            }
+            Change::Heap {
+                pid,
+                end,
+                is_result,
+                ..
+            } if *pid == process => heap.set(*end, *is_result),
             _ => None,
         });
         releases.collect()
@@ -319,8 +321,10 @@ impl Memory {
         };
         self.ledger.look(&reading.look, unseen);
         self.taken_looks += 1;
+        let [explained, ..] = self.ledger.resident_of(pid);
         let coverage = Coverage {
             resident: reading.resident,
+            explained: explained * self.ledger.page_bytes(),
             ..Coverage::default()
         };
         let look = LastLook {
@@ -346,8 +350,10 @@ impl Memory {
                 return true;
             }
             let [explained, before, unseen] = ledger.resident_of(*pid).map(|pages| pages * page);
-            // The kernel's figure is as of the beginning, and faults went on.
+            // The kernel's figure is between the beginning and the end, and faults and releases went
+            // on.
             let others = before.saturating_add(unseen);
+            let explained = explained.max(look.coverage.explained);
             let explained = explained.min(look.coverage.resident.saturating_sub(others));
             look.coverage = Coverage {
                 explained,
@@ -423,9 +429,14 @@ impl Memory {
                 self.ledger.fault(pid, address, stack);
             }
             Change::Released { pid, tid, pages } => self.release((pid, tid), pages, time),
-            Change::Heap { pid, tid, end } => {
-                if let Some(before) = self.heaps.insert(pid, end).filter(|before| *before > end) {
-                    self.release((pid, tid), end..before, time);
+            Change::Heap {
+                pid,
+                tid,
+                end,
+                is_result,
+            } => {
+                if let Some(pages) = self.heaps.entry(pid).or_default().set(end, is_result) {
+                    self.release((pid, tid), pages, time);
                 }
             }
             Change::Moved {
@@ -464,8 +475,8 @@ impl Memory {
                 self.threads.entry(pid).or_default().insert(tid);
                 if let Some(parent) = parent.filter(|parent| *parent != pid) {
                     self.ledger.fork(parent, pid);
-                    if let Some(end) = self.heaps.get(&parent) {
-                        self.heaps.insert(pid, *end);
+                    if let Some(heap) = self.heaps.get(&parent) {
+                        self.heaps.insert(pid, heap.clone());
                     }
                     self.born.insert(pid, time);
                     self.looks.watch(pid);

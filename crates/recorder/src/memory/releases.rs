@@ -4,15 +4,19 @@
 //! them: system calls that unmap, empty or move pages, and allocations of huge pages by a fault.
 //! Without them the ledger learns of both at the next look.
 
+use std::ops::Range;
+
+use rprof_events::tracefs::Tracefs;
 use rprof_records::{Endian, EventKind, RecordType, Sample, SampleLayout};
 use rprof_sampler::{Session, Stream};
+use rprof_tracepoint::EventFormat;
 use rustc_hash::FxHashMap;
 
 use super::events::Change;
 use crate::pipeline::merge::Released;
 
 /// Tracepoints with their filters, as `-e` and `--filter` take them.
-pub const RELEASES: [(&str, Option<&str>); 6] = [
+pub const RELEASES: [(&str, Option<&str>); 7] = [
     ("syscalls:sys_enter_munmap", None),
     (
         "syscalls:sys_enter_madvise",
@@ -20,14 +24,45 @@ pub const RELEASES: [(&str, Option<&str>); 6] = [
     ),
     // MAP_FIXED replaces what was mapped there.
     ("syscalls:sys_enter_mmap", Some("flags & 16")),
+    // Pages are gone some milliseconds before the system call ends, and a look may be in between.
+    ("syscalls:sys_enter_brk", Some("brk != 0")),
     ("syscalls:sys_exit_brk", None),
     ("syscalls:sys_enter_mremap", None),
     ("syscalls:sys_exit_mremap", None),
 ];
 
-/// Tracepoint of huge pages. Unlike system calls of own processes, it needs permission for all
-/// tracepoints.
-pub const HUGE_PAGES: (&str, &str) = ("kmem:mm_page_alloc", "order == 9");
+/// Returns the tracepoint of huge pages and its filter; `None` if tracefs cannot be read, or the
+/// kernel does not name its flags. Unlike system calls of own processes, the tracepoint needs
+/// permission for all tracepoints.
+///
+/// Reading a file allocates pages of this order for the page cache. Those of page faults have
+/// `__GFP_NOMEMALLOC`, whose number differs between kernels.
+pub fn huge_pages() -> Option<(&'static str, String)> {
+    let text = Tracefs::find()
+        .ok()?
+        .format("kmem", "mm_page_alloc")
+        .ok()??;
+    let filter = filter_of_huge_pages(str::from_utf8(&text).ok()?)?;
+    Some(("kmem:mm_page_alloc", filter))
+}
+
+fn filter_of_huge_pages(format: &str) -> Option<String> {
+    let long_size = size_of::<libc::c_long>() as u8;
+    let format = EventFormat::parse("kmem", format, Endian::NATIVE, long_size)?;
+    let field = format
+        .fields
+        .iter()
+        .find(|field| field.name == "gfp_flags")?;
+    let is_it = |flag: &u32| {
+        let mut payload = vec![0; field.offset as usize + 8];
+        payload[field.offset as usize..][..4].copy_from_slice(&flag.to_le_bytes());
+        let mut text = String::new();
+        format.print(&payload, &(), &mut text);
+        text.ends_with("=__GFP_NOMEMALLOC")
+    };
+    let flag = (0..u32::BITS).map(|bit| 1 << bit).find(is_it)?;
+    Some(format!("order == 9 && gfp_flags & {flag}"))
+}
 
 /// Offset of the first argument of a system call, or of its result, in the payload. The number of
 /// the system call stands before it.
@@ -43,6 +78,7 @@ const MAX_CALLS: usize = 1 << 16;
 enum Kind {
     Unmap,
     Break,
+    Broken,
     Remap,
     Remapped,
     Huge,
@@ -53,12 +89,35 @@ impl Kind {
         let name = name.split(['/', ',']).next().unwrap_or(name);
         Some(match name.rsplit(':').next()? {
             "sys_enter_munmap" | "sys_enter_madvise" | "sys_enter_mmap" => Kind::Unmap,
-            "sys_exit_brk" => Kind::Break,
+            "sys_enter_brk" => Kind::Break,
+            "sys_exit_brk" => Kind::Broken,
             "sys_enter_mremap" => Kind::Remap,
             "sys_exit_mremap" => Kind::Remapped,
             "mm_page_alloc" => Kind::Huge,
             _ => return None,
         })
+    }
+}
+
+/// Data segment of a process, as page numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heap {
+    /// Least end so far. The kernel refuses one before the beginning, which is not known.
+    least: Option<u64>,
+    end: Option<u64>,
+}
+
+impl Heap {
+    /// Takes the end that the process asks for, or that it has if it `is_result`. Returns the pages
+    /// that it gives back.
+    pub(super) fn set(&mut self, end: u64, is_result: bool) -> Option<Range<u64>> {
+        if is_result {
+            self.least = Some(self.least.map_or(end, |least| least.min(end)));
+        } else if self.least.is_none_or(|least| end < least) {
+            return None;
+        }
+        let before = self.end.replace(end)?;
+        (end < before).then_some(end..before)
     }
 }
 
@@ -134,10 +193,11 @@ impl Releases {
                 let pages = first / page..end.div_ceil(page);
                 Some(Change::Released { pid, tid, pages })
             }
-            Kind::Break => Some(Change::Heap {
+            Kind::Break | Kind::Broken => Some(Change::Heap {
                 pid,
                 tid,
                 end: first.div_ceil(page),
+                is_result: kind == Kind::Broken,
             }),
             Kind::Remap => {
                 if self.calls.len() < MAX_CALLS {
@@ -166,5 +226,45 @@ impl Releases {
                 pages: HUGE,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Heap, filter_of_huge_pages};
+
+    #[test]
+    fn huge_pages_of_faults_are_told_from_those_of_files() {
+        let format = |flags: &str| {
+            format!(
+                "name: mm_page_alloc\nID: 1\nformat:\n\
+                 \tfield:unsigned int order;\toffset:16;\tsize:4;\tsigned:0;\n\
+                 \tfield:unsigned long gfp_flags;\toffset:24;\tsize:8;\tsigned:0;\n\n\
+                 print fmt: \"gfp_flags=%s\", __print_flags(REC->gfp_flags, \"|\", {flags})"
+            )
+        };
+        let of = |flags: &str| filter_of_huge_pages(&format(flags));
+        let new = "{( unsigned long)(( gfp_t)((((1UL))) << (18))), \"__GFP_COMP\"}, \
+                   {( unsigned long)(( gfp_t)((((1UL))) << (19))), \"__GFP_NOMEMALLOC\"}";
+        let old = "{( unsigned long)(( gfp_t)0x10000u), \"__GFP_NOMEMALLOC\"}";
+        assert_eq!(of(new).as_deref(), Some("order == 9 && gfp_flags & 524288"));
+        assert_eq!(of(old).as_deref(), Some("order == 9 && gfp_flags & 65536"));
+        assert_eq!(of("{1, \"__GFP_COMP\"}"), None);
+    }
+
+    #[test]
+    fn a_heap_shrinks_when_its_system_call_begins() {
+        let mut heap = Heap::default();
+        assert_eq!(heap.set(90, false), None, "its beginning is not known");
+        assert_eq!(heap.set(100, true), None);
+        assert_eq!(heap.set(140, false), None);
+        assert_eq!(heap.set(140, true), None);
+        assert_eq!(heap.set(110, false), Some(110..140));
+        assert_eq!(heap.set(110, true), None);
+        assert_eq!(heap.set(99, false), None, "the kernel refuses it");
+        assert_eq!(heap.set(110, true), None);
+        // The kernel had no memory.
+        assert_eq!(heap.set(500, false), None);
+        assert_eq!(heap.set(110, true), Some(110..500));
     }
 }

@@ -23,9 +23,6 @@ pub(crate) const EVENTS: [&str; 5] = [
 /// Index of the first event of memory over time.
 const FIRST_OVER_TIME: usize = 3;
 
-/// Name of the frame for memory from before the recording.
-const BEFORE: &str = "[resident before recording]";
-
 /// Name of the frame for memory without a known fault.
 const UNSEEN: &str = "[no fault seen]";
 
@@ -118,7 +115,7 @@ impl Memory {
             }
             None => {
                 let name = match owner {
-                    Owner::Before => BEFORE,
+                    Owner::Before => rprof_memory::RESIDENT_BEFORE,
                     _ => UNSEEN,
                 };
                 let frame = self.frame(name).unwrap_or(0);

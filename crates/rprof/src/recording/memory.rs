@@ -9,7 +9,7 @@ use rprof_export::amounts::bytes;
 use rprof_export::verdict::Finding;
 use rprof_profile::Profile;
 use rprof_profile::memory::{ALLOCATED, GROWTH, HEAP, HEAP_PEAK, PEAK, RELEASE, RESIDENT, TOUCHED};
-use rprof_recorder::{HUGE_PAGES, MemoryUse, RELEASES};
+use rprof_recorder::{MemoryUse, RELEASES, huge_pages};
 use rprof_records::{AttrFlags, SampleType};
 use rprof_sampler::SessionBuilder;
 use rustix::thread::CapabilitySet;
@@ -136,8 +136,8 @@ fn releases(target: &TargetArgs) -> Vec<Event> {
             None => Some(event),
         }
     };
-    let (huge, order) = HUGE_PAGES;
-    let huge = may_record_tracepoints().then_some((huge, Some(order)));
+    let huge = may_record_tracepoints().then(huge_pages).flatten();
+    let huge = huge.iter().map(|(name, filter)| (*name, Some(&**filter)));
     RELEASES.into_iter().chain(huge).filter_map(event).collect()
 }
 
