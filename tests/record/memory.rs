@@ -286,6 +286,19 @@ fn leak_of_a_running_server_is_the_first_line_of_two_moments() {
     );
 }
 
+#[test]
+fn two_recordings_of_a_running_process_never_blame_a_kind_of_mapping() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    attached(&here, "late");
+    std::fs::rename(here.path("perf.data"), here.path("before.data")).expect("a recording");
+    attached(&here, "serve");
+    let diff = here.rprof("diff perf.data before.data").run().out();
+    let first = diff.lines().next().unwrap_or_default();
+    let says = ["GREW: memory", "most of all touch_late", "--at 10%,90%"];
+    assert!(says.iter().all(|words| first.contains(words)), "{diff}");
+}
+
 /// Looks see neither peaks of some milliseconds nor a program's last actions.
 #[test]
 fn short_peaks_and_the_end_of_a_program_are_exact_where_releases_are_recorded() {

@@ -96,6 +96,28 @@ fn an_interrupt_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
+fn scripts_interrupt_a_recorder_without_command_in_the_background() {
+    needs!(PerfEvents);
+    for (ignored, signal) in [("INT", Signal::INT), ("TERM", Signal::TERM)] {
+        let here = Here::new();
+        let mut target = here.sh("exec \"$0\"").arg(c("endless.c")).start();
+        target.line();
+        // A shell without job control starts `&` with SIGINT ignored.
+        let script = format!("trap '' {ignored}; exec \"$0\" \"$@\"");
+        let ignoring = here.sh(&script).arg(env!("CARGO_BIN_EXE_rprof"));
+        let pid = target.pid().as_raw_nonzero().to_string();
+        let rprof = ignoring.words("record -e cpu-clock -p").arg(pid).start();
+        wait_until("samples are in the file", || here.samples_so_far() > 100);
+        rprof.signal(signal);
+        let run = rprof.end();
+        target.signal(Signal::KILL);
+        target.end();
+        run.says("samples of cpu-clock");
+        assert_complete(&here);
+    }
+}
+
+#[test]
 fn a_killed_recorder_leaves_what_was_written() {
     needs!(PerfEvents);
     let here = Here::new();

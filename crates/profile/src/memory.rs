@@ -8,7 +8,7 @@ pub use crate::event_names::{
 };
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, ProfileSample, SampleColumns};
-pub use rprof_memory::{Coverage, FIRST_FRAMES, FRAME_PREFIX, Requests};
+pub use rprof_memory::{Coverage, FIRST_FRAMES, FRAME_PREFIX, RESIDENT_BEFORE, Requests};
 
 /// Object of the frames for memory: kinds of mappings, and memory without a stack.
 pub const MEMORY_OBJECT: &str = "[memory]";

@@ -5,6 +5,7 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{Caution, Change, FunctionDiff, Noise, ProfileDiff};
+use rprof_profile::memory::{MEMORY_OBJECT, RESIDENT_BEFORE};
 
 use super::amount::{amount, change};
 
@@ -62,11 +63,25 @@ pub(super) fn headline(
             .unwrap_or_default();
         return Some(format!("UNCHANGED: memory {}{largest}", text(whole)));
     }
+    let before = diff.functions.iter().find(|row| is_before(row));
+    let is_older = before.is_some_and(|row| {
+        row.own.difference() * rises > (1.0 - MOST) * whole.difference() * rises
+    });
+    let advice = match is_older {
+        true => {
+            "; what was there before a recording has no stacks: compare moments of one (--at 10%,90%)"
+        }
+        false => "",
+    };
     Some(format!(
-        "{word}: memory {}{}",
+        "{word}: memory {}{}{advice}",
         text(whole),
         most.unwrap_or_default()
     ))
+}
+
+fn is_before(row: &FunctionDiff) -> bool {
+    *row.object == *MEMORY_OBJECT && row.name.as_deref() == Some(RESIDENT_BEFORE)
 }
 
 /// Returns the function that the growth belongs to: of those with most of the largest own growth in
@@ -74,11 +89,15 @@ pub(super) fn headline(
 /// write the memory of their callers.
 fn cause(diff: &ProfileDiff, rises: f64) -> Option<&FunctionDiff> {
     let growth = |change: &Change| change.difference() * rises;
-    let own = diff.functions.iter().map(|row| growth(&row.own));
+    // Kinds of mappings are callers of everything.
+    let is_kind = |row: &FunctionDiff| row.own.old + row.own.new == 0.0 || is_before(row);
+    let is_cause = |row: &&FunctionDiff| *row.object != *MEMORY_OBJECT || !is_kind(row);
+    let functions = diff.functions.iter().filter(is_cause);
+    let own = functions.clone().map(|row| growth(&row.own));
     let largest = own.fold(0.0, f64::max);
     let share = |row: &FunctionDiff| growth(&row.total) / row.total.old.max(row.total.new);
     let holds_it = |row: &&FunctionDiff| largest > 0.0 && growth(&row.total) >= MOST * largest;
-    let candidates: Vec<_> = diff.functions.iter().filter(holds_it).collect();
+    let candidates: Vec<_> = functions.filter(holds_it).collect();
     let purest = candidates.iter().map(|row| share(row)).fold(0.0, f64::max);
     let is_runtime = |row: &FunctionDiff| RUNTIMES.iter().any(|one| row.object.contains(one));
     let key = |row: &FunctionDiff| (row.name.is_some() && !is_runtime(row), growth(&row.own));

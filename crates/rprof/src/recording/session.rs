@@ -356,8 +356,8 @@ pub(crate) struct Recorded {
 
 /// Records until an exit, a signal, or a time or size limit. Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
-    let signals =
-        Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
+    let signals = Signals::listen(job.to.rotation.is_some(), !job.command.is_empty())
+        .context("cannot listen for signals")?;
     let terminal = Terminal::remember();
     let is_stream = matches!(job.to.output, Output::Stream { .. });
     let is_stdout = job.to.is_stdout;

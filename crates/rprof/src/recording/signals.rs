@@ -28,17 +28,20 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Installs the handlers. SIGUSR2 always has one, so that it does not kill a recording without
-    /// rotation. `rotates` installs it even if SIGUSR2 is ignored.
-    pub(crate) fn listen(rotates: bool) -> io::Result<Signals> {
+    /// rotation. `rotates` installs it even if SIGUSR2 is ignored. `starts_command` is true if this
+    /// process starts a command, which must find the signals as this process found them.
+    pub(crate) fn listen(rotates: bool, starts_command: bool) -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
         let last = Arc::new(AtomicUsize::new(0));
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // nohup and background jobs ignore the signal, for the command too. A handler would
-            // undo that.
-            if rprof_launch::signal_is_ignored(signal) {
+            // nohup(1) ignores SIGHUP, and a shell without job control ignores SIGINT for `&`, for
+            // the command too. A handler would undo that. Without a command, `kill -INT` in a
+            // script must end the recording.
+            let stays = starts_command || signal == SIGHUP;
+            if stays && rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
             // In this order: the flag is checked before it is set.

@@ -14,12 +14,13 @@ use signal_hook::{flag, low_level::pipe};
 pub(crate) struct Signals(UnixStream);
 
 impl Signals {
-    /// Ignored signals stay ignored, as nohup(1) needs it.
+    /// An ignored SIGHUP stays ignored, as nohup(1) needs it. A shell without job control ignores
+    /// SIGINT for `&`.
     pub(crate) fn listen() -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP] {
-            if rprof_launch::signal_is_ignored(signal) {
+            if signal == SIGHUP && rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
             // In this order: the flag is checked before it is set.

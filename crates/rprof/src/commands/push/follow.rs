@@ -62,7 +62,8 @@ pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if !rprof_launch::signal_is_ignored(signal) {
+        // As nohup(1) needs it. A shell without job control ignores SIGINT for `&`.
+        if signal != SIGHUP || !rprof_launch::signal_is_ignored(signal) {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }

@@ -46,7 +46,8 @@ use runs::{Measured, measure};
 
 pub(crate) fn run(args: &StatArgs) -> Outcome {
     let job = Job::new(args)?;
-    let signals = Signals::listen(false).context("cannot listen for signals")?;
+    let signals =
+        Signals::listen(false, !args.command.is_empty()).context("cannot listen for signals")?;
     let mut target = Sink::new(&job)?;
     let mut intervals = Intervals::new(&job);
     let measured = measure(&job, &signals, |interval| {

@@ -27,7 +27,8 @@ use crate::wording::messages::Failure;
 const ROWS: usize = 20;
 
 pub(super) fn run(args: &TopArgs) -> Outcome {
-    let signals = Signals::listen(false).context("cannot listen for signals")?;
+    let signals =
+        Signals::listen(false, !args.command.is_empty()).context("cannot listen for signals")?;
     let waker = signals.waker().context("cannot make a socket")?;
     let live = Live::begin(args, CommandOutput::Stderr, &waker)?;
     let shown = &args.shown;
