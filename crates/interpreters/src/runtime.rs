@@ -65,6 +65,11 @@ pub trait Interpreter: Debug + Send {
     /// Called once if a perf map or a jitdump of the process names its generated code.
     fn handle_named_code(&mut self) {}
 
+    /// Returns true if the runtime may copy its image's code into memory without a file.
+    fn copies_text(&self) -> bool {
+        false
+    }
+
     /// Returns a new watcher, which the caller may run on another thread. Without it, each sample
     /// has reads of its own.
     fn take_watcher(&mut self) -> Option<Box<dyn Watcher>> {

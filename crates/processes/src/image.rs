@@ -58,6 +58,32 @@ impl From<MmapIdentity> for ImageIdentity {
     }
 }
 
+/// [`PathOnly`](ImageIdentity::PathOnly) becomes inode 0.
+impl From<ImageIdentity> for MmapIdentity {
+    fn from(identity: ImageIdentity) -> Self {
+        match identity {
+            ImageIdentity::BuildId(id) => Self::BuildId(id),
+            ImageIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            } => Self::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            },
+            ImageIdentity::PathOnly => Self::Inode {
+                major: 0,
+                minor: 0,
+                inode: 0,
+                generation: 0,
+            },
+        }
+    }
+}
+
 /// Kind of an image, derived from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rprof_image::{FileIdentity, MappedFile};
-use rprof_processes::{Image, ImageIdentity, ImageKind, Pid, image_name};
+use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMap, LiveMapping, Pid, image_name};
 use rprof_records::Mapped;
 
 #[derive(Clone, Debug)]
@@ -26,6 +26,15 @@ impl MappedImage {
                 first_mapped: 0,
             },
         }
+    }
+
+    /// Returns the image of a present mapping.
+    pub(crate) fn mapped(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<MappedImage> {
+        Some(MappedImage {
+            pid,
+            range: mapping.start..mapping.end,
+            image: map.image(mapping.backing)?.clone(),
+        })
     }
 
     pub(crate) fn file(&self) -> MappedFile<'_> {

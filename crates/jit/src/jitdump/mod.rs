@@ -10,22 +10,19 @@
 //! | `dump` | [`JitDump`]: a complete file, by address and time |
 //! | `live` | [`LiveDump`]: a growing file, for unwinding during recording |
 //! | `unwinding` | [`JitUnwinding`]: the `.eh_frame` of one function |
-//! | `strip` | [`without_code`]: a copy without machine code |
 //! | `code` | the machine code of a function |
-//! | `format` | header and records |
+//! | `format` | header and records; [`without_code`]: a copy without machine code |
 
 mod code;
 mod dump;
 mod format;
 mod live;
-mod strip;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unwinding;
 
 pub use code::{JitBytes, code_of};
 pub use dump::JitDump;
-pub use format::DumpError;
+pub use format::{DumpError, without_code};
 pub use live::{LiveCode, LiveDump};
-pub use strip::without_code;
 pub use unwinding::JitUnwinding;

@@ -249,7 +249,7 @@ impl RecordSteps {
             RecordAction::Drop => return Ok(()),
         };
         self.push_contexts(record)?;
-        self.push_interpreted(record, layouts)?;
+        self.push_found(record, layouts)?;
         let record = Released { bytes, ..record };
         self.push(&record, event, action == RecordAction::Defer)
     }
@@ -277,20 +277,26 @@ impl RecordSteps {
         Ok(())
     }
 
-    /// Writes the mapping of interpreted functions before the first sample that needs it.
-    fn push_interpreted(&mut self, next: Released<'_>, layouts: &Layouts) -> io::Result<()> {
+    /// Writes the mappings of interpreted functions and of copied text before the first sample that
+    /// needs them.
+    fn push_found(&mut self, next: Released<'_>, layouts: &Layouts) -> io::Result<()> {
         let unwinding = self.unwinding.as_mut();
-        let Some(pid) = unwinding.and_then(Unwinding::take_unannounced) else {
-            return Ok(());
-        };
-        let bytes = interpreted::mapping(pid, next.time, &layouts.sideband)?;
-        let mapping = Released {
-            bytes: &bytes,
-            stream: Stream::Sideband,
-            ..next
-        };
-        let event = layouts.process_event(&mapping);
-        self.push(&mapping, event.as_ref(), false)
+        if let Some(pid) = unwinding.and_then(Unwinding::take_unannounced) {
+            let bytes = interpreted::mapping(pid, next.time, &layouts.sideband)?;
+            let mapping = sideband(&bytes, next);
+            let event = layouts.process_event(&mapping);
+            self.push(&mapping, event.as_ref(), false)?;
+        }
+        while let Some(unwinding) = &mut self.unwinding
+            && let Some(copy) = unwinding.take_copied_text()
+        {
+            let bytes = interpreted::copy(&copy, next.time, &layouts.sideband)?;
+            let mapping = sideband(&bytes, next);
+            let event = layouts.process_event(&mapping);
+            event.iter().for_each(|event| unwinding.handle_event(event));
+            self.push(&mapping, event.as_ref(), false)?;
+        }
+        Ok(())
     }
 
     fn push(
@@ -329,6 +335,16 @@ impl RecordSteps {
         let rest = (self.deferrals).flush_ready(u64::MAX, unwinding, &mut self.sink);
         let (sums, failure) = self.sink.finish();
         (sums, rest.err().or(failure))
+    }
+}
+
+/// Returns a record of the recorder's own, at the time of the next one.
+fn sideband<'b>(bytes: &'b [u8], next: Released<'_>) -> Released<'b> {
+    Released {
+        bytes,
+        stream: Stream::Sideband,
+        time: next.time,
+        cpu: next.cpu,
     }
 }
 

@@ -18,12 +18,13 @@ use rprof_records::Mapped;
 use rprof_unwind::{FrameKind, Memory, Registers, StackFrame};
 use rustc_hash::FxHashMap;
 
+use super::copied_text::{CopiedText, CopiedTexts, FailedSearches};
 use super::deferred_sample::MAX_FRAMES;
 use super::process_memory::{ProcessMemories, fitting};
 use super::tables::Tables;
 use super::tally::InterpretedTally;
 use super::watchers::Watchers;
-use crate::mapped_files::file_name;
+use crate::mapped_files::{MappedImage, file_name};
 
 /// Maximum number of images of a process that may contain a runtime.
 const MAX_IMAGES: usize = 4;
@@ -38,6 +39,7 @@ pub(crate) struct Interpreters {
     processes: FxHashMap<Pid, WatchedProcess>,
     /// Processes without their mapping record.
     unannounced: Vec<Pid>,
+    copies: CopiedTexts,
     registers: Vec<Registers>,
     native: Vec<NativeFrame>,
     found: Found,
@@ -52,6 +54,7 @@ struct WatchedProcess {
     reader: Option<Reader>,
     has_jitdump: bool,
     is_announced: bool,
+    failed_searches: FailedSearches,
 }
 
 #[derive(Debug)]
@@ -88,6 +91,7 @@ impl Interpreters {
             watchers: Watchers::default(),
             processes: FxHashMap::default(),
             unannounced: Vec::new(),
+            copies: CopiedTexts::default(),
             registers: Vec::new(),
             native: Vec::new(),
             found: Found::default(),
@@ -154,6 +158,11 @@ impl Interpreters {
         self.unannounced.pop()
     }
 
+    /// Returns copied text whose mapping must be written before its last sample.
+    pub(super) fn take_copied_text(&mut self) -> Option<CopiedText> {
+        self.copies.take()
+    }
+
     /// Finds the functions of a stack that was unwound with registers. Returns how early the next
     /// samples should be read.
     pub(super) fn read(
@@ -218,6 +227,23 @@ impl Interpreters {
             self.watchers.add(watcher, memory);
         }
         self.watchers.handle_sample();
+        if interpreter.copies_text() {
+            let is_code = |index: usize, frame: &NativeFrame| {
+                let is_function = self.found.frames.iter().any(|found| found.native == index);
+                frame.code == CodeKind::Generated && !is_function
+            };
+            let mut frames = self.native.iter().enumerate();
+            if let Some((_, frame)) = frames.find(|(index, frame)| is_code(*index, frame)) {
+                let (avma, failed) = (frame.frame.lookup_address(), &mut process.failed_searches);
+                search_copy(
+                    &mut self.copies,
+                    (sample.pid, avma),
+                    reader.image,
+                    sources,
+                    failed,
+                );
+            }
+        }
         // A record has no room for more.
         let room = MAX_FRAMES.saturating_sub(sample.frames.len());
         self.found.frames.truncate(room);
@@ -305,6 +331,23 @@ impl Reader {
             true => CodeKind::Generated,
             false => CodeKind::Other,
         }
+    }
+}
+
+/// Searches the text of a runtime's image for the code at an address.
+fn search_copy(
+    copies: &mut CopiedTexts,
+    (pid, avma): (Pid, u64),
+    image: ImageId,
+    sources: &Sources<'_>,
+    failed: &mut FailedSearches,
+) {
+    let mappings = sources.map.mappings(pid);
+    let original = mappings.iter().find(|mapping| mapping.backing == image);
+    let original = original.and_then(|mapping| MappedImage::mapped(sources.map, mapping, pid));
+    let copy = rprof_processes::find_live(mappings, avma);
+    if let Some(((copy, original), memory)) = copy.zip(original).zip(sources.memory.file(pid)) {
+        copies.search(avma, copy, original, &memory, failed);
     }
 }
 

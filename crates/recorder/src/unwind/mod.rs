@@ -14,6 +14,7 @@
 mod chain;
 mod clock;
 mod code;
+mod copied_text;
 mod deep;
 mod deferred_sample;
 mod interpreters;
@@ -27,6 +28,7 @@ mod vfork;
 mod watchers;
 mod work;
 
+pub(crate) use copied_text::CopiedText;
 pub(crate) use sleepers::SleepingStack;
 pub use tally::{InterpretedTally, StackCause, StackTally};
 
@@ -223,7 +225,8 @@ impl Unwinding {
         }
     }
 
-    fn handle_event(&mut self, event: &ProcessEvent<'_>) {
+    /// Follows a process event.
+    pub(crate) fn handle_event(&mut self, event: &ProcessEvent<'_>) {
         let process_ended = self.map.handle(event);
         self.tables.forget(&self.map.take_forgotten());
         match event {
@@ -512,6 +515,12 @@ impl Unwinding {
     /// sample.
     pub(crate) fn take_unannounced(&mut self) -> Option<Pid> {
         self.interpreters.take_unannounced()
+    }
+
+    /// Returns copied text whose mapping must be [handled](Self::handle_event) and written before its
+    /// last sample.
+    pub(crate) fn take_copied_text(&mut self) -> Option<CopiedText> {
+        self.interpreters.take_copied_text()
     }
 }
 

@@ -257,7 +257,7 @@ impl Tables {
         };
         slot.used.set(self.sample);
         if !slot.is_sampled.replace(true) {
-            let image = mapped_image(map, mapping, pid);
+            let image = MappedImage::mapped(map, mapping, pid);
             self.sampled.borrow_mut().extend(image);
         }
         if let Some(table) = slot.table.get() {
@@ -301,7 +301,7 @@ impl Tables {
 
     fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
         let slot = self.slots.get(mapping.backing.0 as usize);
-        let (Some(slot), Some(image)) = (slot, mapped_image(map, mapping, pid)) else {
+        let (Some(slot), Some(image)) = (slot, MappedImage::mapped(map, mapping, pid)) else {
             return;
         };
         if slot.table.is_requested.load(Ordering::Relaxed) || slot.table.get().is_some() {
@@ -417,14 +417,6 @@ impl Request {
         });
         counts.end(self.image.pid);
     }
-}
-
-fn mapped_image(map: &LiveMap, mapping: &LiveMapping, pid: Pid) -> Option<MappedImage> {
-    Some(MappedImage {
-        pid,
-        range: mapping.start..mapping.end,
-        image: map.image(mapping.backing)?.clone(),
-    })
 }
 
 fn open(

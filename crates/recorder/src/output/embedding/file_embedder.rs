@@ -6,9 +6,8 @@ use rprof_records::{Mapped, MmapIdentity, ProcessEvent};
 
 use super::images::{Identification, KeptImages};
 use super::notices::{Notice, Notices};
-use super::patience::PATIENCE;
 use super::runtimes::Runtimes;
-use super::selection::Embedding;
+use super::selection::{Embedding, PATIENCE};
 use crate::mapped_files::MappedImage;
 
 #[derive(Debug)]

@@ -15,8 +15,7 @@ mod copying;
 mod summary;
 
 use super::notices::{Notice, Notices};
-use super::patience::TO_OPEN;
-use super::selection::Embedding;
+use super::selection::{Embedding, TO_OPEN};
 use crate::mapped_files::MappedImage;
 use copying::{
     CopiedBytes, Embedded, ImageSource, KnownImage, State, Wanted, look_at, look_at_gone, path_of,

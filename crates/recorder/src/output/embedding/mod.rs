@@ -15,7 +15,6 @@ mod file_embedder;
 mod images;
 mod naming_parts;
 mod notices;
-mod patience;
 mod runtimes;
 mod seen;
 mod selection;

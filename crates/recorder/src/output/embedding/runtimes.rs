@@ -19,8 +19,7 @@ use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_records::Mapped;
 
 use super::notices::{NotEmbedded, Notice, Notices};
-use super::patience::TO_OPEN;
-use super::selection::Embedding;
+use super::selection::{Embedding, TO_OPEN};
 
 const MAX_PROCESSES: usize = 4096;
 
@@ -516,7 +515,7 @@ fn refuse(path: &Path, notices: &mut Notices, reason: NotEmbedded) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patience::PATIENCE;
+    use super::super::selection::PATIENCE;
     use super::*;
     use rprof_records::Misc;
     use std::os::unix::fs::FileExt;

@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use super::super::patience::PATIENCE;
+use super::super::selection::PATIENCE;
 use super::copying::*;
 use super::*;
 
