@@ -188,3 +188,65 @@ fn names_have_the_line_and_column_that_v8_reports() {
         check(moved.is_empty(), || format!("{moved:?} beside {known:?}"))
     });
 }
+
+/// V8 maps its builtins again near its JIT code, and copies them if its text is on huge pages.
+#[test]
+fn copied_builtins_have_the_names_of_the_original() {
+    needs!(PerfEvents, X86_64, Node);
+    measured(|| {
+        let here = Here::new();
+        let record = "record -q -e cpu-clock -F 999 -- node --use-largepages=on --no-opt";
+        here.rprof(record).arg(PROGRAM).arg("2").ok();
+        let stacks = folded(
+            &here
+                .rprof("collapse --no-by-language --weight samples")
+                .ok(),
+        );
+        // Only baseline code calls these, and only in the copy.
+        let is_copied =
+            |frame: &str| frame.starts_with("Builtins_") && frame.ends_with("_Baseline");
+        let copied = stacks
+            .iter()
+            .filter(|(stack, _)| stack.split(';').any(is_copied));
+        let copied: u64 = copied.map(|(_, samples)| samples).sum();
+        let all: u64 = stacks.values().sum();
+        check(all > 500 && copied * 20 > all, || {
+            format!("{copied} of {all} stacks")
+        })?;
+        check_edges(&stacks, &callers(&here))
+    });
+}
+
+/// `tsx`, `ts-node` and test runners compile in memory, and leave a source map in the script. This
+/// one, `{"version":3,"sources":["hot.ts"],"mappings":"AAKA"}`, says that all of the first line was
+/// line 6.
+const COMPILED: &str = "function hotLeaf(n){let s=0;for(let i=0;i<n;i++)s=(s*31+i)%1000003;return s}\
+    const end=Date.now()+1500;while(Date.now()<end)hotLeaf(20000)
+//# sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbImhvdC50cyJdLCJtYXBwaW5ncyI6IkFBS0EifQ==
+";
+
+#[test]
+fn functions_have_their_place_before_a_compiler() {
+    needs!(PerfEvents, X86_64, Node);
+    measured(|| {
+        let here = Here::new();
+        std::fs::write(here.path("bundle.js"), COMPILED).expect("written");
+        here.rprof("record -q -e cpu-clock -F 999 -- node bundle.js")
+            .ok();
+        let stacks = folded(
+            &here
+                .rprof("collapse --no-by-language --weight samples")
+                .ok(),
+        );
+        let samples = |of: fn(&str) -> bool| -> u64 {
+            let hot = stacks.iter().filter(|(stack, _)| stack.split(';').any(of));
+            hot.map(|(_, samples)| samples).sum()
+        };
+        let all = samples(|frame| frame.starts_with("JS:hotLeaf "));
+        let right =
+            samples(|frame| frame.starts_with("JS:hotLeaf ") && frame.ends_with("/hot.ts:6:1"));
+        check(all > 100 && right == all, || {
+            format!("{right} of {all}: {stacks:?}")
+        })
+    });
+}

@@ -74,8 +74,8 @@ mod tests {
             [0, 190, 191, 191 + 64]
         );
         assert_eq!(read(&[255; 5], false).len(), 1, "at most five bytes");
-        assert_eq!(read(&[0], true), [], "no byte is zero");
-        assert_eq!(read(&[192], false), [], "cut");
+        assert!(read(&[0], true).is_empty(), "no byte is zero");
+        assert!(read(&[192], false).is_empty(), "cut");
     }
 
     #[test]

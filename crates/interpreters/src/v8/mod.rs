@@ -12,6 +12,7 @@
 //! | `identity` | which function a frame runs, with the proof |
 //! | `code` | Code objects of JIT compilers |
 //! | `function`, `script` | name, file, line and column of a function |
+//! | `source_map` | file, line and column before a compiler |
 //!
 //! The optimizing compilers inline calls. An inlined function has no frame, so it counts for the
 //! function that contains it.
@@ -23,6 +24,7 @@ mod heap;
 mod identity;
 mod layout;
 mod script;
+mod source_map;
 #[cfg(test)]
 mod tests;
 
@@ -139,6 +141,10 @@ impl Interpreter for V8Process {
 
     fn handle_named_code(&mut self) {
         self.is_code_named = true;
+    }
+
+    fn copies_text(&self) -> bool {
+        true
     }
 }
 

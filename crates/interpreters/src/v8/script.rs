@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::function::NamedFunction;
 use super::heap::{FlatString, Heap, smi};
+use super::source_map::{self, SourceMap};
 use crate::snapshot::{Fault, Result};
 
 /// Maximum length of a script's name, in UTF-16 units. Longer names keep their end.
@@ -30,6 +31,8 @@ struct Script {
     first: (i32, i32),
     /// Offset of the end of each line.
     line_ends: Arc<[u32]>,
+    /// Places in the files that the script was compiled from.
+    map: Option<SourceMap>,
 }
 
 /// Scripts of one process, by their Script object, source and name.
@@ -41,7 +44,8 @@ pub(super) struct Scripts {
 
 impl Scripts {
     /// Returns the name of a function with its place, as V8 writes it into perf maps:
-    /// `JS:NAME FILE:LINE:COLUMN`, with lines and columns from 1.
+    /// `JS:NAME FILE:LINE:COLUMN`, with lines and columns from 1. If the script has a source map, the
+    /// place is the user's; line and column are 0 for functions that the compiler has added.
     pub(super) fn describe(
         &mut self,
         heap: &mut Heap<'_>,
@@ -54,7 +58,7 @@ impl Scripts {
         ];
         if !self.scripts.contains_key(&key) {
             let script = Script::read(heap, key)?;
-            let lines = script.line_ends.len();
+            let lines = script.line_ends.len() + script.map.as_ref().map_or(0, SourceMap::len) / 4;
             if self.scripts.len() == MAX_SCRIPTS || self.lines + lines > MAX_CACHED_LINES {
                 self.scripts.clear();
                 self.lines = 0;
@@ -63,9 +67,20 @@ impl Scripts {
             self.scripts.insert(key, script);
         }
         let script = self.scripts.get(&key).ok_or(Fault::Invalid)?;
-        let (line, column) = script.position(function.start);
         let name = joined(&function.name);
-        Ok(format!("JS:{name} {}:{line}:{column}", script.name))
+        let Some(map) = &script.map else {
+            let (line, column) = script.position(function.start);
+            return Ok(format!("JS:{name} {}:{line}:{column}", script.name));
+        };
+        let (line, column) = script.place(function.start);
+        let place = map.original(line, column);
+        Ok(match place.map(|place| (shown_file(place.file), place)) {
+            Some((file, place)) => {
+                let (line, column) = (u64::from(place.line) + 1, u64::from(place.column) + 1);
+                format!("JS:{name} {file}:{line}:{column}")
+            }
+            None => format!("JS:{name} {}:0:0", script.name),
+        })
     }
 }
 
@@ -80,6 +95,8 @@ impl Script {
             smi(heap.field(script, layout.script_line_offset)?).ok_or(Fault::Invalid)?,
             smi(heap.field(script, layout.script_column_offset)?).ok_or(Fault::Invalid)?,
         );
+        let text = whole_text(heap, source)?;
+        let map = text.and_then(|text| SourceMap::at_end_of(&text, &name));
         let ends = heap.field(script, layout.script_line_ends)?;
         // V8 computes them at the first need.
         let has_ends = smi(ends).is_none() && heap.type_of(ends)? == layout.type_fixed_array;
@@ -94,26 +111,33 @@ impl Script {
             name: shown_file(&name).into(),
             first,
             line_ends: line_ends.into(),
+            map,
         })
     }
 
-    /// Returns the line and column, from 1, of an offset.
-    fn position(&self, offset: u32) -> (i64, i64) {
+    /// Returns the line and column, from 0, of an offset in the text.
+    fn place(&self, offset: u32) -> (u32, u32) {
         let line = self.line_ends.partition_point(|end| *end < offset);
         let begin = match line
             .checked_sub(1)
             .and_then(|above| self.line_ends.get(above))
         {
-            Some(end) => i64::from(*end) + 1,
+            Some(end) => end.saturating_add(1),
             None => 0,
         };
-        let column = i64::from(offset) - begin;
+        (line as u32, offset.saturating_sub(begin))
+    }
+
+    /// Returns the line and column, from 1, of an offset.
+    fn position(&self, offset: u32) -> (i64, i64) {
+        let (line, column) = self.place(offset);
         let (first_line, first_column) = self.first;
         let moved = match line {
             0 => i64::from(first_column),
             _ => 0,
         };
-        (line as i64 + i64::from(first_line) + 1, column + moved + 1)
+        let line = i64::from(line) + i64::from(first_line) + 1;
+        (line, i64::from(column) + moved + 1)
     }
 }
 
@@ -168,6 +192,36 @@ fn known_ends(heap: &mut Heap<'_>, array: u64) -> Result<Vec<u32>> {
     }
 }
 
+/// Returns the text of a script that ends with a source map. `None` for others.
+fn whole_text(heap: &mut Heap<'_>, source: u64) -> Result<Option<Vec<u8>>> {
+    // Texts in several pieces are of other programs than compilers.
+    let source = match heap.flat(source) {
+        Err(Fault::Invalid) => return Ok(None),
+        source => source?,
+    };
+    let unit = if source.is_one_byte { 1 } else { 2 };
+    let len = source.len.checked_mul(unit).ok_or(Fault::Invalid)?;
+    let end = len.min(source_map::END * unit);
+    let mut last = vec![0; end];
+    let start = source.avma.wrapping_add((len - end) as u64);
+    match heap.memory.copy(start, &mut last) {
+        Err(Fault::Invalid) => return Ok(None),
+        read => read?,
+    }
+    // The map itself is ASCII. Other characters of the text do not matter.
+    let narrow = |bytes: &[u8]| match source.is_one_byte {
+        true => bytes.to_vec(),
+        false => bytes.iter().step_by(2).copied().collect(),
+    };
+    if !source_map::may_end_with_map(&narrow(&last)) {
+        return Ok(None);
+    }
+    match heap.memory.wide(source.avma, len) {
+        Err(Fault::Invalid) => Ok(None),
+        text => Ok(Some(narrow(text?))),
+    }
+}
+
 /// Returns the line ends in a source text, as V8 computes them (`String::CalculateLineEnds`).
 fn ends_in(heap: &mut Heap<'_>, source: FlatString) -> Result<Vec<u32>> {
     let unit = if source.is_one_byte { 1 } else { 2 };
@@ -215,6 +269,7 @@ mod tests {
             name: "a.js".into(),
             first,
             line_ends: line_ends.into(),
+            map: None,
         }
     }
 
