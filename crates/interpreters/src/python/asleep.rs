@@ -39,7 +39,8 @@ impl PythonProcess {
                 found.push_gap(eval.index, names);
                 continue;
             }
-            for frame in frames {
+            let frames = frames.iter();
+            for frame in frames.filter(|frame| !self.codes.is_shim(frame.code)) {
                 let name = self.codes.name(frame.code);
                 found.push(eval.index, name, UNNAMED_PYTHON, names);
             }

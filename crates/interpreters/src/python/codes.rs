@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::births::Births;
-use super::layout::{Bytecode, CODE_BYTES, FrameWords, Layout};
+use super::layout::{Bytecode, CODE_BYTES, Layout};
 use super::text::{TEXT_BYTES, missing_bytes, text};
 use crate::{MemoryRead, Names, ProcessMemory};
 
@@ -44,6 +44,10 @@ const GENERATOR: u32 = 0x20 | 0x80 | 0x200;
 
 /// Bytes of instructions that are searched for it.
 const PROLOGUE: usize = 128;
+
+/// Name and file of the code object, without a line, that runs after `__init__` of a class that the
+/// interpreter calls itself. Python's own tracebacks do not show it.
+const SHIM: &str = "__init__";
 
 /// Contents of a bytes object.
 const BYTES_DATA: u64 = 32;
@@ -89,6 +93,8 @@ struct Code {
     made: Option<u64>,
     /// Callchain entry. `None` if the name could not be read.
     name: Option<u64>,
+    /// True for a frame that no function has, see [`SHIM`].
+    is_shim: bool,
     /// Time since when it exists at the latest, and of the last read that found it unchanged.
     first: u64,
     proven: u64,
@@ -223,7 +229,7 @@ impl Codes {
             name: read.u64(layout.name)?,
             first_line: read.u32(layout.first_line)?,
             flags: read.u32(layout.flags)?,
-            frame_words: frame_words(layout.frame_words, read)?,
+            frame_words: layout.frame_words.of(read)?,
             bytes: match layout.bytes {
                 Bytecode::Inside(_) => 0,
                 Bytecode::Object(at) => read.u64(at)?,
@@ -349,10 +355,13 @@ impl Codes {
             }
             let line = identity.first_line.cast_signed();
             let text = |read: &MemoryRead| text(read.get()?, &self.layout);
-            let name = match (text(name), text(file)) {
-                (Some(name), Some(file)) => names.address_of(&format!("py::{name}:{file}:{line}")),
-                _ => None,
-            };
+            let texts = text(name).zip(text(file));
+            let is_shim = line == 0
+                && (texts.as_ref()).is_some_and(|(name, file)| name == SHIM && file == SHIM);
+            let name = texts.and_then(|(name, file)| {
+                let name = format!("py::{name}:{file}:{line}");
+                names.address_of(&name)
+            });
             let known = Code {
                 identity: *identity,
                 start,
@@ -360,6 +369,7 @@ impl Codes {
                 is_generator: identity.flags & GENERATOR != 0,
                 made,
                 name,
+                is_shim,
                 first: self
                     .births
                     .before(identity.version)
@@ -489,6 +499,11 @@ impl Codes {
         frame.checked_add(bytes).filter(|end| *end > frame)
     }
 
+    /// Returns true if a code object belongs to no function of the program.
+    pub(super) fn is_shim(&self, code: u64) -> bool {
+        self.known.get(&code).is_some_and(|known| known.is_shim)
+    }
+
     /// Returns the callchain entry of a code object's name.
     pub(super) fn name(&self, code: u64) -> Option<u64> {
         self.known.get(&code)?.name
@@ -498,18 +513,6 @@ impl Codes {
 /// A freed object keeps its type, but has a link in place of its references.
 fn is_count_of_references(word: u64) -> bool {
     (1..=MAX_REFERENCES).contains(&(word & REFERENCES))
-}
-
-fn frame_words(place: FrameWords, read: &MemoryRead) -> Option<u64> {
-    Some(match place {
-        FrameWords::Stored(at) => read.u32(at)?.into(),
-        FrameWords::Sum {
-            locals,
-            stack,
-            fixed,
-        } => u64::from(read.u32(locals)?) + u64::from(read.u32(stack)?) + fixed,
-        FrameWords::None => 0,
-    })
 }
 
 /// Returns true if a word may be the address of an object.

@@ -4,6 +4,8 @@
 //! `Include/internal/pycore_frame.h` and `Include/cpython/unicodeobject.h` of each version. All
 //! builds for 64-bit machines without the free-threading and tracing options share them.
 
+use crate::MemoryRead;
+
 /// Offsets in bytes within CPython's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -48,6 +50,21 @@ pub(super) enum FrameWords {
     },
     /// There is no data stack.
     None,
+}
+
+impl FrameWords {
+    /// Returns the number of words, by the bytes of a code object.
+    pub(super) fn of(self, read: &MemoryRead) -> Option<u64> {
+        Some(match self {
+            Self::Stored(at) => read.u32(at)?.into(),
+            Self::Sum {
+                locals,
+                stack,
+                fixed,
+            } => u64::from(read.u32(locals)?) + u64::from(read.u32(stack)?) + fixed,
+            Self::None => 0,
+        })
+    }
 }
 
 /// Place of a function's instructions.

@@ -9,6 +9,11 @@
 //! 2. one caller after the other, as long as the looks at each place agree;
 //! 3. the outer callers that all looks at the part of the stack had in common.
 //!
+//! Threads with the same outermost functions share the first two. A server may start a thread for
+//! each request, and such a thread has no time for looks of its own. But its stacks grow as those of
+//! earlier threads did, so places are [relative](Origin) to the outermost frame. The third kind
+//! belongs to one thread.
+//!
 //! A look with code objects that are not proven is no evidence for callers, but against others. Code
 //! that `exec` makes is seldom proven, and its functions have other callers at the same places.
 
@@ -24,8 +29,8 @@ const MIN_LOOKS_AT_PART: u32 = 16;
 /// Number of equal looks from which further ones are not counted.
 const ENOUGH: u32 = 1024;
 
-/// Maximum number of places of a thread. At the limit all are forgotten.
-const MAX_PLACES: usize = 1 << 14;
+/// Maximum number of places of a process. At the limit all are forgotten.
+const MAX_PLACES: usize = 1 << 16;
 
 /// Maximum number of callers of a look that are places themselves.
 const MAX_CALLERS: usize = 256;
@@ -69,11 +74,75 @@ pub(super) struct Place {
     pub(super) frame: Caller,
 }
 
+/// Where a thread's stacks begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Number of the threads with the same outermost functions, or of the thread.
+    pub(super) kind: u64,
+    /// Canonical frame address of the outermost native frame.
+    pub(super) native: u64,
+    /// Address of the outermost Python frame.
+    pub(super) frame: u64,
+}
+
+impl Origin {
+    /// Returns an origin that no other thread has.
+    const fn of_thread(thread: u64) -> Self {
+        Self {
+            kind: thread,
+            native: 0,
+            frame: 0,
+        }
+    }
+
+    /// Returns the distance of a frame; 0 stays 0.
+    const fn distance(self, frame: u64) -> u64 {
+        match frame {
+            0 => 0,
+            // The outermost frame itself is no missing frame.
+            frame => frame.wrapping_sub(self.frame).wrapping_add(1),
+        }
+    }
+
+    const fn part(self, part: Part) -> Part {
+        Part {
+            native: part.native.wrapping_sub(self.native),
+            outer: self.distance(part.outer),
+            function: part.function,
+        }
+    }
+
+    const fn caller(self, caller: Caller) -> Caller {
+        Caller {
+            frame: self.distance(caller.frame),
+            ..caller
+        }
+    }
+
+    fn callers(self, callers: &[Caller]) -> Vec<Caller> {
+        callers.iter().map(|caller| self.caller(*caller)).collect()
+    }
+
+    const fn place(self, place: Place) -> Place {
+        Place {
+            part: self.part(place.part),
+            frame: self.caller(place.frame),
+        }
+    }
+}
+
+/// Looks of a process. Maps have relative places, and the kind of thread.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    places: FxHashMap<Place, Seen>,
-    edges: FxHashMap<Place, Edge>,
-    parts: FxHashMap<Part, Seen>,
+    places: FxHashMap<(u64, Place), Seen>,
+    edges: FxHashMap<(u64, Place), Edge>,
+    /// By thread.
+    parts: FxHashMap<u64, FxHashMap<Part, Seen>>,
+    /// Number of `parts` of all threads.
+    parts_len: usize,
+    /// Thread of the next looks and callers.
+    thread: u64,
+    origin: Origin,
 }
 
 #[derive(Debug, Default)]
@@ -99,9 +168,22 @@ struct Edge {
 }
 
 impl Looks {
+    /// Sets the thread of the next looks and callers, with its origin if that is known.
+    pub(super) fn begin(&mut self, thread: u64, origin: Option<Origin>) {
+        self.thread = thread;
+        self.origin = origin.unwrap_or_else(|| Origin::of_thread(thread));
+    }
+
+    pub(super) fn forget_thread(&mut self, thread: u64) {
+        let parts = self.parts.remove(&thread);
+        let forgotten = parts.map_or(0, |parts| parts.len());
+        self.parts_len = self.parts_len.saturating_sub(forgotten);
+    }
+
     /// Adds a look: the callers of a place up to the end of its part, innermost first, and whether
     /// all code objects are proven. It counts for any outer function as well.
     pub(super) fn observe(&mut self, place: Place, callers: &[Caller], is_proven: bool) {
+        let (place, callers) = (self.origin.place(place), &self.origin.callers(callers));
         self.observe_part(place, callers, is_proven);
         if place.part != place.part.of_any() {
             let part = place.part.of_any();
@@ -110,13 +192,15 @@ impl Looks {
     }
 
     fn observe_part(&mut self, place: Place, callers: &[Caller], is_proven: bool) {
-        let seen = self.places.entry(place).or_default();
+        let seen = self.places.entry((self.origin.kind, place)).or_default();
         if seen.same >= ENOUGH && seen.callers == callers {
             return;
         }
         seen.add(callers, is_proven);
-        let part = self.parts.entry(place.part).or_default();
-        part.add(callers, is_proven);
+        let parts = self.parts.entry(self.thread).or_default();
+        let before = parts.len();
+        parts.entry(place.part).or_default().add(callers, is_proven);
+        self.parts_len += parts.len() - before;
         let mut inner = place;
         let outer = callers.iter().copied().map(Some).chain([None]);
         for caller in outer.take(MAX_CALLERS) {
@@ -131,6 +215,7 @@ impl Looks {
 
     /// Adds a look at a frame alone: whether it is without callers in its part.
     pub(super) fn observe_outermost(&mut self, place: Place, is_outermost: bool) {
+        let place = self.origin.place(place);
         self.observe_outermost_part(place, is_outermost);
         if place.part != place.part.of_any() {
             let part = place.part.of_any();
@@ -142,7 +227,7 @@ impl Looks {
         if is_outermost {
             self.observe_edge(place, None, true);
             self.limit();
-        } else if let Some(edge) = self.edges.get_mut(&place)
+        } else if let Some(edge) = self.edges.get_mut(&(self.origin.kind, place))
             && edge.caller.is_none()
         {
             edge.others = edge.others.saturating_add(1);
@@ -150,7 +235,7 @@ impl Looks {
     }
 
     fn observe_edge(&mut self, inner: Place, caller: Option<Caller>, is_proven: bool) {
-        let edge = self.edges.entry(inner).or_insert(Edge {
+        let edge = self.edges.entry((self.origin.kind, inner)).or_insert(Edge {
             caller,
             same: 0,
             others: 0,
@@ -162,13 +247,18 @@ impl Looks {
     }
 
     fn limit(&mut self) {
-        if self.edges.len() >= MAX_PLACES || self.places.len() >= MAX_PLACES {
-            *self = Self::default();
+        let lens = [self.edges.len(), self.places.len(), self.parts_len];
+        if lens.into_iter().any(|len| len >= MAX_PLACES) {
+            *self = Self {
+                thread: self.thread,
+                origin: self.origin,
+                ..Self::default()
+            };
         }
     }
 
-    /// Replaces `callers` by the believed ones of a place, innermost first. `None` is a gap, of
-    /// unknown length. `own` are the callers in the sample's own look, if it was at this place, and
+    /// Replaces `callers` by the believed ones of a place, innermost first, with relative frames.
+    /// `None` is a gap, of unknown length. `own` are the callers in the sample's own look, if it was at this place, and
     /// whether the look was soon after the sample. Others are never believed then, however frequent.
     pub(super) fn callers(
         &self,
@@ -177,8 +267,11 @@ impl Looks {
         callers: &mut Vec<Option<Caller>>,
     ) {
         callers.clear();
-        let seen = self.places.get(&place);
-        let is_unusual = (own.zip(seen)).is_some_and(|((own, _), seen)| seen.callers != own);
+        let (place, kind) = (self.origin.place(place), self.origin.kind);
+        let own = own.map(|(own, is_soon)| (self.origin.callers(own), is_soon));
+        let seen = self.places.get(&(kind, place));
+        let is_unusual =
+            (own.as_ref().zip(seen)).is_some_and(|((own, _), seen)| seen.callers != *own);
         if let Some(seen) = seen
             && !seen.is_doubtful
             && !is_unusual
@@ -189,7 +282,7 @@ impl Looks {
         }
         let mut inner = place;
         while !is_unusual
-            && let Some(edge) = self.edges.get(&inner)
+            && let Some(edge) = self.edges.get(&(kind, inner))
             && edge.others == 0
             && edge.same >= MIN_LOOKS
             && callers.len() < MAX_CALLERS
@@ -203,11 +296,7 @@ impl Looks {
         let known = callers.len();
         callers.push(None);
         let of_place = seen.filter(|seen| seen.looks() >= MIN_LOOKS);
-        let of_part = || {
-            let seen = self.parts.get(&place.part);
-            seen.filter(|seen| seen.looks() >= MIN_LOOKS_AT_PART)
-        };
-        if let Some(seen) = of_place.or_else(of_part) {
+        if let Some(seen) = of_place.or_else(|| self.of_part(place.part)) {
             let inside = callers.get(..known).unwrap_or_default();
             let is_new = |caller: &&Caller| !inside.contains(&Some(**caller));
             let outer: Vec<_> = (seen.common().iter().filter(is_new).copied().map(Some)).collect();
@@ -219,10 +308,16 @@ impl Looks {
     pub(super) fn outer_callers(&self, part: Part, callers: &mut Vec<Option<Caller>>) {
         callers.clear();
         callers.push(None);
-        let seen = self.parts.get(&part);
-        if let Some(seen) = seen.filter(|seen| seen.looks() >= MIN_LOOKS_AT_PART) {
+        if let Some(seen) = self.of_part(self.origin.part(part)) {
             callers.extend(seen.common().iter().copied().map(Some));
         }
+    }
+
+    /// Returns the looks of the thread at a part of its stack, if they are enough for its constant
+    /// outer frames.
+    fn of_part(&self, part: Part) -> Option<&Seen> {
+        let seen = self.parts.get(&self.thread)?.get(&part)?;
+        (seen.looks() >= MIN_LOOKS_AT_PART).then_some(seen)
     }
 }
 
@@ -287,7 +382,7 @@ mod tests {
         let mut found = Vec::new();
         looks.callers(place, own.map(|own| (own, true)), &mut found);
         (found.iter())
-            .map(|caller| caller.map_or(0, |caller| caller.frame))
+            .map(|caller| caller.map_or(0, |caller| caller.number))
             .collect()
     }
 
@@ -379,6 +474,54 @@ mod tests {
         looks.observe(below(2), &[frame(9)], true);
         assert_eq!(callers(&looks, below(1), None), [2]);
         assert_eq!(callers(&looks, below(Part::ANY), None), [0]);
+    }
+
+    #[test]
+    fn a_thread_has_the_callers_of_earlier_threads_of_its_kind() {
+        let at = |start: u64, number: u64| Place {
+            part: Part {
+                native: 10 * start,
+                outer: 0,
+                function: Part::ANY,
+            },
+            frame: Caller {
+                frame: start + number,
+                ..frame(number)
+            },
+        };
+        let usual = |start: u64| [at(start, 2).frame, at(start, 1).frame];
+        let of = |kind: u64, start: u64| {
+            let (native, frame) = (10 * start, start);
+            Some(Origin {
+                kind,
+                native,
+                frame,
+            })
+        };
+        let codes = |looks: &Looks, place: Place| {
+            let mut found = Vec::new();
+            looks.callers(place, None, &mut found);
+            let code = |caller: &Option<Caller>| caller.map_or(0, |caller| caller.number);
+            found.iter().map(code).collect::<Vec<u64>>()
+        };
+        let mut looks = Looks::default();
+        looks.begin(1, of(5, 1000));
+        for number in 0..u64::from(MIN_LOOKS_AT_PART) {
+            looks.observe(at(1000, 20 + number), &usual(1000), true);
+            looks.observe(at(1000, 3), &usual(1000), true);
+        }
+        assert_eq!(codes(&looks, at(1000, 99)), [0, 2, 1]);
+        looks.forget_thread(1);
+        looks.begin(2, of(5, 7000));
+        assert_eq!(codes(&looks, at(7000, 3)), [2, 1]);
+        assert_eq!(codes(&looks, at(7000, 99)), [0], "another thread's part");
+        for (thread, origin) in [(3, of(6, 7000)), (4, None)] {
+            looks.begin(thread, origin);
+            assert_eq!(codes(&looks, at(7000, 3)), [0], "of another kind");
+        }
+        looks.begin(2, of(5, 7000));
+        looks.observe(at(7000, 3), &[at(7000, 9).frame], true);
+        assert_eq!(codes(&looks, at(7000, 3)), [0]);
     }
 
     #[test]

@@ -1,16 +1,24 @@
 //! [`PartOfStack`]: the Python frames that one native frame runs, and their evidence.
 
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
 use super::codes::Codes;
 use super::current::{EvalFrame, LearnedFrames};
 use super::layout::{FrameKind, Layout};
 use super::live::{self, LiveFrame, Look};
-use super::looks::{Caller, Looks, Part, Place};
+use super::looks::{Caller, Looks, Origin, Part, Place};
 use super::slots::{Location, Site, value, words};
 use super::snapshot::Snapshot;
 use crate::{ProcessMemory, Stack};
 
 /// Nanoseconds between a sample and its own look.
 const SOON: u64 = 2_000_000;
+
+/// Number of outermost functions that threads of one kind have in common: three of `threading`, and
+/// the thread's own one.
+const OUTERMOST: usize = 4;
 
 /// Number of first observations of the next instruction that are skipped.
 const MAX_SKIPPED: u32 = 8;
@@ -113,6 +121,33 @@ impl Judge<'_, '_> {
         for (place, callers, mut frames) in self.places(look) {
             looks.observe(place, &callers, frames.all(is_proven));
         }
+    }
+
+    /// Returns where the stacks of a look begin. `None` if it has too few frames to tell the kind of
+    /// thread: those of `threading`, and the thread's own function.
+    pub(super) fn origin(&self, look: &Look) -> Option<Origin> {
+        let outermost = look
+            .segments
+            .last()
+            .filter(|segment| segment.part.outer == 0)?;
+        let frames = look.segments.iter().rev();
+        let frames = frames.flat_map(|segment| segment.frames.iter().rev());
+        let mut hasher = FxHasher::default();
+        let mut count = 0;
+        for frame in frames.take(OUTERMOST) {
+            let number = self.codes.number(frame.code);
+            if number == u64::MAX || frame.is_generator {
+                return None;
+            }
+            hasher.write_u64(number);
+            count += 1;
+        }
+        (count == OUTERMOST).then_some(Origin {
+            // Numbers of threads have 32 bits.
+            kind: hasher.finish() | 1 << 63,
+            native: outermost.part.native,
+            frame: outermost.frames.last()?.address,
+        })
     }
 
     /// Adds a look that is later than the sample as evidence against callers: functions change in

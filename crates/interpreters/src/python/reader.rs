@@ -13,7 +13,7 @@ use super::entries::EntrySites;
 use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
 use super::looking::look;
-use super::looks::Caller;
+use super::looks::{Caller, Looks};
 use super::pace::Pace;
 use super::parts::{Judge, PartOfStack, parts};
 use super::search::Instructions;
@@ -67,6 +67,8 @@ pub(super) struct PythonProcess {
     recent: RecentAddresses<MAX_RECENT>,
     pace: Pace,
     entries: EntrySites,
+    /// Callers that looks at all threads found.
+    callers: Looks,
     /// A watcher that was not yet taken.
     watcher: Option<Box<dyn Watcher>>,
     /// True once the process has confirmed the version of the file name.
@@ -86,6 +88,7 @@ impl PythonProcess {
             recent: RecentAddresses::default(),
             pace: Pace::default(),
             entries: EntrySites::default(),
+            callers: Looks::default(),
             watcher: None,
             is_right: None,
             set_up: image.set_up.clone(),
@@ -320,22 +323,22 @@ impl PythonProcess {
         parts: &[PartOfStack],
         stack: &Stack<'_>,
         thread: &mut Thread,
+        callers: &mut Looks,
     ) {
         let judge = self.judge(stack);
         for look in &looks.earlier {
-            judge.observe(look, &mut thread.looks);
+            judge.observe(look, callers);
         }
         if looks.has_current {
-            judge.observe(&thread.look, &mut thread.looks);
+            judge.observe(&thread.look, callers);
             let outer = parts.iter().skip(1).map(Some).chain([None]);
             for (part, outer) in parts.iter().zip(outer) {
-                judge.observe_outermost(part, outer, &mut thread.looks);
+                judge.observe_outermost(part, outer, callers);
             }
         }
-        let Thread { later, looks, .. } = thread;
-        for look in later {
+        for look in &mut thread.later {
             if std::mem::take(&mut look.is_new) {
-                judge.contradict(look, looks);
+                judge.contradict(look, callers);
             }
         }
     }
@@ -368,6 +371,7 @@ impl PythonProcess {
         for (eval, callers) in evals.iter().zip(functions) {
             for caller in callers {
                 match caller.filter(|caller| self.codes.is_proven(caller.code)) {
+                    Some(caller) if self.codes.is_shim(caller.code) => {}
                     Some(caller) => {
                         let name = self.codes.name(caller.code);
                         found.push(eval.index, name, UNNAMED_PYTHON, names);
@@ -482,11 +486,18 @@ impl Interpreter for PythonProcess {
         self.prove(&running, memory, names);
         self.find_outer_functions(&mut parts);
         self.find_outermost(&mut parts, stack, looks.has_current);
-        self.observe(&looks, &parts, stack, &mut thread);
-        let functions = parts
-            .iter()
-            .map(|part| self.judge(stack).functions(part, &mut thread.looks));
+        let mut callers = std::mem::take(&mut self.callers);
+        if thread.origin.is_none() {
+            let judge = self.judge(stack);
+            let mut new = looks.earlier.iter().chain(looks.current(&thread));
+            thread.origin = new.find_map(|look| judge.origin(look));
+        }
+        callers.begin(stack.thread, thread.origin);
+        self.observe(&looks, &parts, stack, &mut thread, &mut callers);
+        let judge = self.judge(stack);
+        let functions = parts.iter().map(|part| judge.functions(part, &mut callers));
         let functions: Vec<Vec<Option<Caller>>> = functions.collect();
+        self.callers = callers;
         let callers = functions.iter().flatten().flatten();
         let codes: Vec<u64> = callers.map(|caller| caller.code).collect();
         // Code objects must not have changed, also those without a frame in memory.
@@ -503,6 +514,7 @@ impl Interpreter for PythonProcess {
 
     fn forget_thread(&mut self, thread: u64) {
         self.threads.remove(&thread);
+        self.callers.forget_thread(thread);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::current::{Finder, LearnedFrames};
 use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
-use super::looks::Looks;
+use super::looks::Origin;
 use super::slots::Location;
 use super::watch::Watch;
 use crate::{ProcessMemory, Watcher};
@@ -23,7 +23,8 @@ const WATCHED: u64 = 25_000_000;
 /// Knowledge of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    pub(super) looks: Looks,
+    /// Where its stacks begin, once a look has found four frames.
+    pub(super) origin: Option<Origin>,
     /// Address of the thread state, once found.
     state: Option<u64>,
     /// Number of searches for it.
