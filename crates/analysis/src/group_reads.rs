@@ -49,7 +49,6 @@ struct MemberCount {
     value: u64,
 }
 
-/// Collects group reads.
 #[derive(Default)]
 pub(crate) struct GroupReadCollector {
     samples: Vec<RecordPosition>,

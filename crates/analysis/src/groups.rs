@@ -13,7 +13,6 @@ pub(crate) struct SampleGroup {
     pub(crate) tid: i32,
     pub(crate) stack: u32,
     pub(crate) end: StackEnd,
-    /// Waker of a wait.
     pub(crate) woken: WokenBy,
     /// Index of the request's name, if samples are named by it.
     pub(crate) request: u32,

@@ -69,7 +69,6 @@ pub struct EventTally {
     pub throttled: u64,
     /// Incidents, up to [`MAX_LOSSES`].
     losses: Vec<Incident>,
-    /// Incidents, up to [`MAX_LOSSES`].
     throttles: Vec<Incident>,
 }
 

@@ -9,7 +9,6 @@ use crate::disassembly::Flow;
 /// Maximum number of lanes. Arrows that need more are omitted.
 pub const MAX_LANES: usize = 6;
 
-/// Maximum number of reported loops.
 const MAX_LOOPS: usize = 1_000;
 
 /// Maximum number of jumps with an arrow. Generated functions have thousands.
@@ -73,7 +72,6 @@ pub fn arrows(instructions: &[Instruction]) -> Vec<Arrow> {
         (last - first, first)
     });
     arrows.truncate(MAX_ARROWS);
-    // Occupied spans of each lane.
     let mut lanes: Vec<Vec<(usize, usize)>> = Vec::new();
     arrows.retain_mut(|arrow| {
         let span = arrow.span();

@@ -13,10 +13,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// State of a file in the cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
-    /// Path of the cached file.
     File(PathBuf),
     /// Recent miss.
     Missing,

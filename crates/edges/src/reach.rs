@@ -8,7 +8,6 @@ use crate::code::{Code, sweep};
 use crate::decode::{Flow, Target};
 use crate::image::{Image, Piece, Slot};
 
-/// Maximum number of jumps in a row.
 const MAX_JUMPS: u32 = 12;
 
 /// Maximum number of pieces of code.

@@ -55,7 +55,6 @@ fn pairs(flags: &[&str]) -> (PathBuf, Vec<Seen>) {
     (program, seen)
 }
 
-/// Returns the only verdict of a pair.
 fn verdict(program: &Path, callee: u64, caller: u64) -> EdgeVerdict {
     let report = checked(program, &[vec![callee, caller]]);
     let verdicts: Vec<EdgeVerdict> = report.pairs.keys().copied().collect();

@@ -63,7 +63,6 @@ pub(crate) fn title<'p>(profile: &'p Profile, heading: &'static str) -> Cow<'p, 
     }
 }
 
-/// Heading of thread names.
 pub(crate) const COMM: &str = "comm";
 
 /// Report row with clean names. Fields that are no keys are `None`.

@@ -17,7 +17,6 @@ use crate::{FleetTableError, TableFile};
 ///
 /// # Errors
 /// A folder or the file cannot be created.
-/// A folder or the file cannot be made.
 pub fn put(folder: &Path, file: &TableFile) -> Result<bool, FleetTableError> {
     let path = folder.join(&file.path);
     let failed = |error: io::Error| FleetTableError::Write {

@@ -46,7 +46,6 @@ impl Pages {
         self.chunk_mut(page).set(page, slot)
     }
 
-    /// Returns the chunk of a page.
     pub(crate) fn chunk(&self, page: u64) -> Option<&Chunk> {
         self.0.get(&(page / CHUNK)).map(|chunk| &**chunk)
     }

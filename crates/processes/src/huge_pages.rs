@@ -24,7 +24,6 @@ pub(crate) trait Before {
     /// Returns the mapping that covers an address.
     fn find(&self, address: u64) -> Option<Mapping>;
 
-    /// Returns the kind of an image.
     fn kind(&self, image: ImageId) -> ImageKind;
 
     /// Returns true if `new` is text moved *on top* of its file.

@@ -116,7 +116,6 @@ fn drawn(made: Vec<bool>, keeps_number: bool) -> Vec<Vec<bool>> {
 struct Dealt {
     /// Numbers by run, or their differences by pair.
     logs: Vec<f64>,
-    /// Numbers by run, or their differences by pair.
     values: Vec<f64>,
     is_paired: bool,
     /// Expected variance of a run, times the prior's degrees of freedom.

@@ -18,9 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Maximum bytes of a request's head.
 const MAX_HEAD: usize = 8 << 10;
-/// Maximum number of header lines of a request.
 const MAX_HEADERS: usize = 64;
-/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 32;
 /// Longest life of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,7 +37,6 @@ pub(super) struct Listener<P> {
 }
 
 impl<P: Fn(&str) -> Option<(&'static str, String)>> Listener<P> {
-    /// Binds an address.
     pub(super) fn bind(address: SocketAddr, page: P) -> io::Result<Listener<P>> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;

@@ -62,7 +62,6 @@ pub struct CountingSession {
     options: SessionOptions,
     started: Option<Instant>,
     follower: Option<Follower>,
-    /// True while counting is enabled.
     is_enabled: bool,
     settings: Option<Settings>,
     /// `None` for threads, whose counters the kernel keeps.

@@ -15,7 +15,6 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Total writes of the word.
     pub(crate) const WRITES: u64 = 3 * 1000 + 234;
 
     pub(crate) fn start() -> Writers {

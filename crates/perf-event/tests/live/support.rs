@@ -7,7 +7,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time of any wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Word whose writes a breakpoint counts.

@@ -9,7 +9,6 @@ use super::options::{EventDescription, WriteOptions};
 use crate::features::FeatureSections;
 use crate::header::DATA_LEN_AT;
 
-/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Writes a perf.data file in file mode.

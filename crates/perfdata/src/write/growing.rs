@@ -45,7 +45,6 @@ const PIECE: usize = 60 << 10;
 /// The size of a record has 16 bits.
 const LONGEST_GAP: u64 = 65_528;
 
-/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Bytes of a table entry.

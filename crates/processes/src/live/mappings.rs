@@ -48,7 +48,6 @@ pub(super) fn insert<B: Clone>(mappings: &mut Vec<LiveMapping<B>>, new: LiveMapp
     mappings.splice(first..last.max(first), kept.into_iter().flatten());
 }
 
-/// Mappings and their images.
 struct Present<'a, R: Retain>(&'a R, &'a [LiveMapping<R::Backing>]);
 
 impl<R: Retain> Present<'_, R> {

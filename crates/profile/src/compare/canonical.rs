@@ -30,7 +30,6 @@ const DISAMBIGUATOR: usize = 8;
 /// Length of hashes in legacy Rust names and cargo's file names.
 const HASH: usize = 16;
 
-/// Object of all JIT code.
 pub(super) const JIT_OBJECT: &str = "[jit]";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

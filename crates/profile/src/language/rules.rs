@@ -11,7 +11,6 @@ use super::source_name::{
 use super::{Language, is_generated};
 use crate::frame::{Function, FunctionId, Object, ObjectKind, StackPosition};
 
-/// Function that runs Python's bytecode.
 const PYTHON_LOOP: &str = "_PyEval_EvalFrameDefault";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -197,7 +197,6 @@ impl Drop for DrainThreads {
 struct BufferSizes {
     /// Buffers of each CPU.
     samples: usize,
-    /// Buffers of each CPU.
     sideband: usize,
     /// Buffers that all CPUs share.
     reserve: usize,

@@ -6,7 +6,6 @@ use rprof_records::RecordType;
 use rprof_sampler::{Degradation, SessionError};
 use std::os::fd::AsFd;
 
-/// Returns true if a process exists, even if it has not been reaped.
 fn exists(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     unsafe { libc::kill(pid, 0) == 0 }

@@ -37,7 +37,6 @@ fn violations(recorded: &Recorded) -> (usize, usize, u64) {
     (count, recorded.records.len(), worst)
 }
 
-/// Returns the maximum violation in ns.
 fn check(name: &str, change: impl FnOnce(SessionBuilder) -> SessionBuilder) -> u64 {
     let builder = cpu_clock().frequency(20_000).callchains(false);
     let Some(session) = launch(change(builder), &sh(BUSY)) else {

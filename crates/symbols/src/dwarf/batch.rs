@@ -17,7 +17,6 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// State of one thread across units.
 pub(super) struct Batch<'a> {
     info: DebugInfo<'a>,
     query: DwarfQuery,

@@ -20,10 +20,8 @@ const MAGIC: u64 = u64::from_be_bytes(*b"rprofdi2");
 /// Maximum length of the file, in bytes. Every run reads it as a whole.
 pub(super) const LIMIT: usize = 1 << 20;
 
-/// Word for a missing text.
 const NO_TEXT: u32 = u32::MAX;
 
-/// Word for a missing entry.
 const NO_ENTRY: u32 = u32::MAX;
 
 #[derive(Debug)]

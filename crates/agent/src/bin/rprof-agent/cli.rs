@@ -39,7 +39,6 @@ pub(crate) enum Action {
     Export(ExportArgs),
 }
 
-/// Value of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatusFormat {
     /// Plain text

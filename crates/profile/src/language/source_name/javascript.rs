@@ -23,7 +23,6 @@ const OF_CONTEXT: char = '\'';
 /// Marks of code that replaces a running loop.
 const OF_LOOP: [&str; 2] = ["o+", "o*"];
 
-/// Returns a name without V8's marks of its code.
 fn without_marks(name: &str) -> &str {
     let marked = OF_LOOP.iter().find_map(|mark| name.strip_prefix(*mark));
     let unmarked = marked.unwrap_or(name).trim_start_matches(TIERS);
