@@ -125,7 +125,6 @@ pub(crate) struct PassOptions {
     pub(crate) addresses: bool,
 }
 
-/// Rows of single samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SampleRows {
     #[default]

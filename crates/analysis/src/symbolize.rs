@@ -33,7 +33,6 @@ pub(crate) struct Frame {
     pub(crate) inlined: bool,
 }
 
-/// Symbol of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Symbolized {
     first: u32,

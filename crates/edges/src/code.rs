@@ -61,7 +61,6 @@ impl Code {
         exits
     }
 
-    /// Returns what stands before a return address.
     pub(crate) fn before(&mut self, return_address: u64) -> Before {
         if let Some(known) = self.before.get(&return_address) {
             return *known;

@@ -9,7 +9,6 @@ use rprof_profile::{
     StackPosition, WeighBy, WeightUnit,
 };
 
-/// Drawn frame.
 #[derive(Clone, Debug, PartialEq)]
 struct Drawn {
     title: String,

@@ -58,7 +58,6 @@ impl Process {
     }
 }
 
-/// Properties of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) kind: KindId,

@@ -21,7 +21,6 @@ const HUGE_PAGE: u64 = 2 << 20;
 
 /// The mappings before a new one.
 pub(crate) trait Before {
-    /// Returns the mapping that covers an address.
     fn find(&self, address: u64) -> Option<Mapping>;
 
     fn kind(&self, image: ImageId) -> ImageKind;

@@ -417,7 +417,6 @@ pub(crate) fn measure(search: &mut Search, model: &Model) {
 pub(crate) enum Around {
     /// Row index among the callers.
     Callers(usize),
-    /// The central function.
     Center,
     /// Row index among the callees.
     Callees(usize),

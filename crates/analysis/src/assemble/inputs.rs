@@ -27,7 +27,6 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) events: usize,
 }
 
-/// Meaning of frame ids.
 #[derive(Clone, Copy)]
 pub(super) enum FrameIds {
     Functions,

@@ -20,7 +20,6 @@ fn dwarf(path: &Path, split: bool) -> Option<Dwarf<Slice<'static>>> {
     Some(sections.dwarf())
 }
 
-/// Statistics of a comparison.
 #[derive(Debug, Default)]
 struct Comparison {
     /// Addresses with the same frames from debug information.
