@@ -124,15 +124,35 @@ fn moments(script: &str) -> Vec<(u64, String)> {
 #[test]
 fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     needs!(PerfEvents);
+    check_moves("env", "env", 0);
+}
+
+/// The dump has times of the namespace, and records have the kernel's.
+#[test]
+fn jit_code_of_another_time_namespace_is_named_by_the_time_of_the_sample() {
+    needs!(PerfEvents, Root, Tool("unshare"));
+    for ahead in [100_000, -5] {
+        let namespace = format!("unshare -T --monotonic {ahead} --boottime {ahead} --fork");
+        check_moves("env", &namespace, ahead);
+        check_moves(&namespace, "env", ahead);
+    }
+}
+
+/// Records code that moves. `around` starts rprof, and `within` the program, whose clock is `ahead`
+/// seconds of the kernel's.
+fn check_moves(around: &str, within: &str, ahead: i64) {
     let here = Here::new();
     let folder = here.path(".").display().to_string();
-    let record = here
-        .rprof("record -q -F 999 --no-call-graph -e cpu-clock --")
-        .arg(c("jit.c"));
+    let record = here.command("env").words(around);
+    let record = record.arg(env!("CARGO_BIN_EXE_rprof"));
+    let record = record.words("record -F 999 --no-call-graph -e cpu-clock --");
+    let record = record.words(within).arg(c("jit.c"));
     let run = record.words(&format!("dump 0.8 {folder}")).ok();
+    assert!(!run.err().contains("out of order"), "{run}");
     let said = run.out();
-    let mut times = said.split_whitespace().map(|n| n.parse::<u64>().unwrap());
-    let [left, came, back] = [(); 3].map(|()| times.next().unwrap());
+    let mut times = said.split_whitespace().map(|n| n.parse::<i64>().unwrap());
+    let mut time = || (times.next().unwrap() - ahead * 1_000_000_000).cast_unsigned();
+    let [left, came, back] = [time(), time(), time()];
     // The runtime's file is in the recording, so it can be deleted.
     for entry in std::fs::read_dir(here.path(".")).unwrap() {
         let path = entry.unwrap().path();

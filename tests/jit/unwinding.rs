@@ -41,13 +41,29 @@ fn remove_dumps(here: &Here) -> Vec<PathBuf> {
 #[test]
 fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     needs!(PerfEvents);
+    check_stacks("env", "env");
+}
+
+/// The dump has times of the namespace, and records have the kernel's.
+#[test]
+fn jit_code_of_another_time_namespace_is_unwound() {
+    needs!(PerfEvents, Root, Tool("unshare"));
+    let namespace = "unshare -T --monotonic 100000 --boottime 100000 --fork";
+    check_stacks("env", namespace);
+    check_stacks(namespace, "env");
+}
+
+/// `around` starts rprof, and `within` the program.
+fn check_stacks(around: &str, within: &str) {
     for (options, share) in [("-g", 0.9), ("--call-graph dwarf", 0.99)] {
         for untold in ["", " untold"] {
             let here = Here::new();
             let folder = here.path(".").display().to_string();
-            let arguments = format!("0.4 {folder}{untold}");
-            let options = format!("{options} -F 999 -e cpu-clock");
-            here.record(&options, &c("jit_unwound.c"), &arguments);
+            let record = here.command("env").words(around);
+            let record = record.arg(env!("CARGO_BIN_EXE_rprof"));
+            let record = record.words(&format!("record -q {options} -F 999 -e cpu-clock --"));
+            let record = record.words(within).arg(c("jit_unwound.c"));
+            record.words(&format!("0.4 {folder}{untold}")).ok();
             assert_eq!(remove_dumps(&here).len(), 1);
             let (all, whole) = whole(&perf_samples(&here.rprof("script").ok()));
             assert!(all > 50, "{all} samples with {options}{untold}");

@@ -85,6 +85,8 @@ pub(crate) struct Runtimes<'a> {
     clocks: Option<ClockData>,
     /// True for the kernel's default clock, which counts from its start.
     has_default_clock: bool,
+    /// Time of the last sample.
+    end: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +133,8 @@ impl<'a> Runtimes<'a> {
         Runtimes {
             embedded,
             has_default_clock,
+            // Zero in files of `perf record --no-buildid`.
+            end: (data.features().sample_time()).and_then(|(_, end)| (end > 0).then_some(end)),
             processes,
             by_pid,
             has_dumps,

@@ -1,6 +1,7 @@
 //! Compares the recording machine with this one.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rprof_perfdata::{Feature, PerfData};
 
@@ -23,15 +24,11 @@ impl RecordedMachine {
 /// Returns true if a file is older than this machine's boot. The kernel may have another address
 /// since (KASLR).
 fn is_from_before_boot(path: &Path) -> bool {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
-    let boot: Option<u64> = boot.and_then(|seconds| seconds.trim().parse().ok());
     let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
-    let written = written.ok().and_then(|time| {
-        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(since.as_secs())
-    });
-    matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
+    let after = written
+        .ok()
+        .and_then(|time| time.checked_add(Duration::from_secs(5)));
+    matches!((after, rprof_jit::boot_time()), (Some(after), Some(boot)) if after < boot)
 }
 
 fn is_of_this_machine(data: &PerfData) -> bool {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rprof_image::{Credentials, FileView};
-use rprof_launch::procfs::Procfs;
+use rprof_launch::procfs::{ClockOffsets, Procfs};
 
 use crate::source::{MapFile, Refusal};
 
@@ -20,6 +20,8 @@ pub struct ProcessRoot {
     /// Pid of the process in its own namespace.
     pub pid: i32,
     credentials: Option<Credentials>,
+    /// Nanoseconds by which its CLOCK_MONOTONIC is ahead of the kernel's.
+    clock_ahead: i64,
     /// Start of the process, if known. Files that are older belong to an earlier process with the
     /// same pid.
     started: Option<SystemTime>,
@@ -39,6 +41,7 @@ impl ProcessRoot {
             live: Some(id),
             pid: inside.unwrap_or(pid),
             credentials: Credentials::of_process(&status),
+            clock_ahead: Procfs::default().clock_offsets(id).monotonic,
             started: start_time(pid),
         })
     }
@@ -50,6 +53,7 @@ impl ProcessRoot {
             live: None,
             pid,
             credentials: None,
+            clock_ahead: 0,
             started: None,
         }
     }
@@ -111,7 +115,8 @@ impl ProcessRoot {
                 .and_then(|started| started.checked_sub(CLOCK_ERROR));
             limit.is_some_and(|limit| file.was_written_before(limit))
         };
-        Ok(file.filter(|file| !is_earlier(file)))
+        let file = file.filter(|file| !is_earlier(file));
+        Ok(file.map(|file| file.with_clock_ahead(self.clock_ahead)))
     }
 }
 
@@ -128,7 +133,14 @@ pub(crate) fn has_our_root(pid: i32) -> bool {
 /// Returns the start of the running kernel as time of day.
 #[must_use]
 pub fn boot_time() -> Option<SystemTime> {
-    Procfs::default().boot_time()
+    let seen = Procfs::default().boot_time()?;
+    // /proc has the times of this process's time namespace.
+    let ahead = ClockOffsets::own().boottime;
+    let error = Duration::from_nanos(ahead.unsigned_abs());
+    match ahead < 0 {
+        true => seen.checked_sub(error),
+        false => seen.checked_add(error),
+    }
 }
 
 fn start_time(pid: i32) -> Option<SystemTime> {

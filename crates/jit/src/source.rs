@@ -45,6 +45,8 @@ pub enum Refusal {
 pub struct MapFile {
     file: RegularFile,
     path: PathBuf,
+    /// Nanoseconds by which the writer's CLOCK_MONOTONIC is ahead of the kernel's.
+    clock_ahead: i64,
 }
 
 impl MapFile {
@@ -79,7 +81,26 @@ impl MapFile {
         }
         let file = view.open(&located).map_err(Refusal::NotOpened)?;
         let path = path.to_owned();
-        Ok(Some(Self { file, path }))
+        Ok(Some(Self {
+            file,
+            path,
+            clock_ahead: 0,
+        }))
+    }
+
+    /// Sets how far the writer's `CLOCK_MONOTONIC` is ahead of the kernel's, in nanoseconds.
+    pub(crate) fn with_clock_ahead(self, clock_ahead: i64) -> Self {
+        Self {
+            clock_ahead,
+            ..self
+        }
+    }
+
+    /// Returns the nanoseconds by which the writer's `CLOCK_MONOTONIC` is ahead of the kernel's, in
+    /// another time namespace (time_namespaces(7)).
+    #[must_use]
+    pub fn clock_ahead(&self) -> i64 {
+        self.clock_ahead
     }
 
     /// Returns the path in the process's namespace.

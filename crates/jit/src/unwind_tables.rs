@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rprof_image::{Allowances, Patience, PatientCalls, Rate};
+use rprof_launch::procfs::ClockOffsets;
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
@@ -284,9 +285,11 @@ impl JitUnwinding<'_> {
     }
 }
 
+/// Returns the kernel's CLOCK_MONOTONIC.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    let now = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
+    now.saturating_add_signed(ClockOffsets::own().monotonic.saturating_neg())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Clocks of records.
 
+use rprof_launch::procfs::ClockOffsets;
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 use std::str::FromStr;
 
@@ -56,7 +57,8 @@ impl Clock {
         matches!(self, Clock::MONOTONIC | Clock::MONOTONIC_RAW)
     }
 
-    /// Returns the time of the clock, in nanoseconds.
+    /// Returns the time of the clock as in records, in nanoseconds. In a time namespace
+    /// (time_namespaces(7)), clock_gettime(2) returns another one.
     pub fn now_ns(self) -> u64 {
         let time = match self {
             Clock::REALTIME => clock_gettime(ClockId::Realtime),
@@ -68,7 +70,12 @@ impl Clock {
             }
             _ => clock_gettime(ClockId::Monotonic),
         };
-        nanoseconds(time)
+        let ahead = match self {
+            Clock::REALTIME | Clock::TAI => 0,
+            Clock::BOOTTIME => ClockOffsets::own().boottime,
+            _ => ClockOffsets::own().monotonic,
+        };
+        nanoseconds(time).saturating_add_signed(ahead.saturating_neg())
     }
 
     /// Returns the resolution of the clock in nanoseconds (clock_getres(2)).

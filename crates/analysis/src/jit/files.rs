@@ -5,8 +5,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use rprof_jit::jitdump::code_of;
-use rprof_jit::{JitBytes, MapFile, ProcessRoot, Refusal};
+use rprof_jit::jitdump::{code_of, to_kernel_clock};
+use rprof_jit::{JitBytes, JitDump, MapFile, ProcessRoot, Refusal};
 
 use super::{Runtimes, Tables, is_interpreted};
 
@@ -47,15 +47,17 @@ impl Runtimes<'_> {
         };
         if tables.dumps.is_empty() {
             for path in self.processes.jitdumps(pid) {
-                if let Some((path, bytes)) = self.open(&roots, Limits::default(), |_| path.clone())
-                {
-                    tables.add_dump(&path, self.dump(&path, &bytes));
+                let opened = self.open(&roots, Limits::default(), |_| path.clone());
+                if let Some((path, mut bytes, clock_ahead)) = opened {
+                    to_kernel_clock(&mut bytes, clock_ahead);
+                    let dump = self.dump(&path, &bytes);
+                    tables.add_dump(&path, dump.map(|dump| self.with_known_times(&path, dump)));
                 }
             }
         }
         let has_unknown_start = limits.begin.is_none() && self.processes.started(pid).is_some();
         if tables.maps.iter().all(|(_, map)| is_interpreted(map))
-            && let Some((path, bytes)) = self.open(&roots, limits, ProcessRoot::perf_map_path)
+            && let Some((path, bytes, _)) = self.open(&roots, limits, ProcessRoot::perf_map_path)
         {
             if has_unknown_start && roots.len() == 1 {
                 self.warn(format!(
@@ -65,6 +67,20 @@ impl Runtimes<'_> {
             }
             tables.maps.push((0, self.map(&path, bytes)));
         }
+    }
+
+    /// Ignores times after the end of the recording: the process has ended, and its clock was that
+    /// of another time namespace.
+    fn with_known_times(&self, path: &str, mut dump: JitDump) -> JitDump {
+        let is_later = |begin: u64| self.is_monotonic && self.end.is_some_and(|end| begin > end);
+        if dump.begin().is_some_and(is_later) && !dump.has_other_clock() {
+            dump.ignore_times();
+            self.warn(format!(
+                "{path} has times after the end of the recording, as in another time namespace: \
+                 names are from the end of the run"
+            ));
+        }
+        dump
     }
 
     /// Returns the earliest time of day of a process's last fork or exec, if known.
@@ -79,14 +95,14 @@ impl Runtimes<'_> {
             .checked_sub(CLOCK_ERROR)
     }
 
-    /// Reads the first file that passes the checks. Skips files of other processes with the same
-    /// pid.
+    /// Reads the first file that passes the checks, and how far its writer's clock is ahead. Skips
+    /// files of other processes with the same pid.
     fn open(
         &self,
         roots: &[ProcessRoot],
         limits: Limits,
         path: impl Fn(&ProcessRoot) -> std::path::PathBuf,
-    ) -> Option<(String, Vec<u8>)> {
+    ) -> Option<(String, Vec<u8>, i64)> {
         for root in roots {
             let path = path(root);
             let opened = root.open(&path);
@@ -116,11 +132,14 @@ impl Runtimes<'_> {
                 ));
                 continue;
             }
-            let read = opened.and_then(|file| file.map(|file| self.read(&file)).transpose());
+            let read = opened.and_then(|file| {
+                let read = file.map(|file| Ok((self.read(&file)?, file.clock_ahead())));
+                read.transpose()
+            });
             let path = path.to_string_lossy().into_owned();
             match read {
                 Ok(None) => {}
-                Ok(Some(bytes)) => return Some((path, bytes)),
+                Ok(Some((bytes, clock_ahead))) => return Some((path, bytes, clock_ahead)),
                 // If the process's own file is refused, one elsewhere belongs to another process.
                 Err(refusal) => {
                     self.refused(&path, &refusal);
@@ -158,7 +177,7 @@ impl Runtimes<'_> {
         let recording = std::fs::metadata(self.recording).ok();
         let roots = ProcessRoot::candidates(pid, recording);
         self.processes.jitdumps(pid).iter().find_map(|path| {
-            let (_, bytes) = self.open(&roots, Limits::default(), |_| path.clone())?;
+            let (_, bytes, _) = self.open(&roots, Limits::default(), |_| path.clone())?;
             code_of(&bytes, function, avma).ok().flatten()
         })
     }

@@ -142,6 +142,17 @@ impl JitDump {
         self.codes.is_empty()
     }
 
+    /// Returns the time of the first code.
+    #[must_use]
+    pub fn begin(&self) -> Option<u64> {
+        self.codes.first().map(|code| code.time)
+    }
+
+    /// Makes lookups return the final state, because the times are not those of samples.
+    pub fn ignore_times(&mut self) {
+        self.has_other_clock = true;
+    }
+
     /// Returns true for times of the processor's counter, not comparable with sample times. Lookups
     /// then return the final state.
     #[must_use]

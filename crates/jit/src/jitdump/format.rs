@@ -40,6 +40,14 @@ pub(super) const PREFIX: usize = 16;
 /// Offset of the length field in a record.
 pub(super) const SIZE_AT: usize = 4;
 
+/// Offset of the time in a record.
+pub(super) const TIME_AT: usize = 8;
+
+/// Returns a time of the kernel's clock for a time of one that is ahead of it.
+pub(super) fn set_back(time: u64, ahead: i64) -> u64 {
+    time.saturating_add_signed(ahead.saturating_neg())
+}
+
 /// Sequential reader; `None` past the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
@@ -208,6 +216,27 @@ impl<'a> Iterator for Records<'a> {
                 None
             }
         }
+    }
+}
+
+/// Converts the times of a file of another time namespace, whose clock is `ahead` ns of the
+/// kernel's. A damaged file is converted up to the damage.
+pub fn to_kernel_clock(bytes: &mut [u8], ahead: i64) {
+    let header = Header::parse(bytes).ok();
+    let Some(header) = header.filter(|header| ahead != 0 && !header.has_other_clock) else {
+        return;
+    };
+    let mut at = header.len;
+    while let Some(record) = bytes.get_mut(at..)
+        && let Some((_, size, time)) = header.record(record)
+        && (PREFIX..=record.len()).contains(&size)
+    {
+        let time = set_back(time, ahead);
+        record[TIME_AT..PREFIX].copy_from_slice(&match header.big {
+            true => time.to_be_bytes(),
+            false => time.to_le_bytes(),
+        });
+        at += size;
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::format::{DumpError, HEADER, Header, MAX_CODES, PREFIX, Reader, kind};
+use super::format::{DumpError, HEADER, Header, MAX_CODES, PREFIX, Reader, kind, set_back};
 use super::unwinding::{JitUnwinding, Unwinding};
 use crate::source::{MapFile, Refusal};
 
@@ -24,6 +24,8 @@ pub struct LiveDump {
     /// Device and inode.
     file: (u64, u64),
     header: Header,
+    /// Nanoseconds by which its times are ahead of the kernel's.
+    clock_ahead: i64,
     /// Offset of the first unparsed byte.
     at: u64,
     codes: BTreeMap<u64, PlacedCode>,
@@ -73,6 +75,7 @@ impl LiveDump {
             at: header.len as u64,
             file: file.identity(),
             header,
+            clock_ahead: file.clock_ahead(),
             codes: BTreeMap::new(),
             by_index: FxHashMap::default(),
             waiting: None,
@@ -117,6 +120,7 @@ impl LiveDump {
             && size >= PREFIX
             && size as u64 <= len - done as u64
         {
+            let time = set_back(time, self.clock_ahead);
             match rest.get(PREFIX..size) {
                 Some(body) => self.record(kind, time, self.header.reader(body)),
                 None if done == 0 => self.record(kind, time, self.header.reader(&rest[PREFIX..])),

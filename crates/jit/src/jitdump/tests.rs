@@ -183,6 +183,28 @@ fn the_end_of_memory_and_moves_of_nothing() {
 }
 
 /// Unwinding information: mapped, not mapped, and in the order of the specification.
+#[test]
+fn times_of_another_time_namespace_become_those_of_the_kernel() {
+    for (big, ahead) in [(false, 60), (true, 60), (false, -1000), (true, 0)] {
+        let mut bytes = made(big);
+        let before = JitDump::parse(&bytes).unwrap();
+        to_kernel_clock(&mut bytes, ahead);
+        let after = JitDump::parse(&bytes).unwrap();
+        for time in [89, 99, 100, 199, 200, 250, 300] {
+            let there = time.saturating_add_signed(-ahead);
+            assert_eq!(before.epoch(time), after.epoch(there), "{time} {ahead}");
+        }
+        for len in 0..bytes.len() {
+            to_kernel_clock(&mut bytes[..len], 1);
+        }
+    }
+    let mut counted = DumpWriter::new(false, 1);
+    counted.load(500, 0x1000, 0x20, 1, "by the processor's counter");
+    let before = counted.bytes.clone();
+    to_kernel_clock(&mut counted.bytes, 60);
+    assert_eq!(counted.bytes, before);
+}
+
 fn unwound(big: bool) -> Vec<u8> {
     let mut writer = DumpWriter::new(big, 0);
     writer.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
@@ -287,11 +309,20 @@ fn a_dump_is_read_while_it_grows() {
             [one(0x1000), None, None, None],
             [None, None, one(0x3000), one(0x3000)],
             [three.clone(), None, one(0x3000), one(0x3000)],
-            [three, None, None, None],
+            [three.clone(), None, None, None],
         ]
     );
     assert_eq!(at(&dump, 0x1004, 249), None, "it came later");
     let number = dump.find(0x1004, 250).unwrap().function;
+    // The writer's clock is ahead, in another time namespace.
+    let ahead = |by| map_file().with_clock_ahead(by);
+    for by in [100, -100] {
+        let mut dump = LiveDump::new(&ahead(by)).unwrap().unwrap().unwrap();
+        dump.read_on(&ahead(by), u64::MAX).unwrap();
+        let begins = 250u64.saturating_add_signed(-by);
+        assert_eq!(at(&dump, 0x1004, begins - 1), None, "{by}");
+        assert_eq!(at(&dump, 0x1004, begins), three, "{by}");
+    }
     // At once, with code longer than one read.
     let mut writer = DumpWriter::new(false, 0);
     writer.record(4, 1, &[10, 4, 10], b"EHFRAM\x01hdr");

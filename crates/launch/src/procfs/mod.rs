@@ -25,4 +25,4 @@ pub use maps::{ExistingMapping, MapsCounts, MapsReader};
 pub use mounts::Mount;
 pub use stat::TaskStat;
 pub use status::TaskStatus;
-pub use tasks::Procfs;
+pub use tasks::{ClockOffsets, Procfs};

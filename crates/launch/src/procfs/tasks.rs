@@ -6,10 +6,44 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of bytes read from a command line.
 const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
+
+/// Nanoseconds by which the clocks of a time namespace are ahead of the kernel's
+/// (time_namespaces(7)). Records and samples have the kernel's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockOffsets {
+    /// Of `CLOCK_MONOTONIC` and `CLOCK_MONOTONIC_RAW`.
+    pub monotonic: i64,
+    /// Of `CLOCK_BOOTTIME`.
+    pub boottime: i64,
+}
+
+impl ClockOffsets {
+    /// Returns the offsets of this process. They never change: only a process with one thread can
+    /// enter another time namespace.
+    pub fn own() -> ClockOffsets {
+        static OWN: OnceLock<ClockOffsets> = OnceLock::new();
+        *OWN.get_or_init(|| Procfs::default().clock_offsets(std::process::id()))
+    }
+
+    /// Parses lines of a clock, seconds and nanoseconds.
+    fn parse(text: &str) -> ClockOffsets {
+        let of = |clock: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(clock));
+            let mut numbers = line?.split_ascii_whitespace().map(str::parse::<i64>);
+            let (seconds, nanos) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+            seconds.checked_mul(1_000_000_000)?.checked_add(nanos)
+        };
+        ClockOffsets {
+            monotonic: of("monotonic ").unwrap_or(0),
+            boottime: of("boottime ").unwrap_or(0),
+        }
+    }
+}
 
 /// Mounted /proc file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +76,11 @@ impl Procfs {
     /// /proc (`unshare --pid --fork` without `--mount-proc`). Pids then mean other processes.
     pub fn is_of_other_pid_namespace(&self) -> bool {
         self.is_foreign
+    }
+
+    /// Returns true if nothing is mounted here.
+    pub fn is_missing(&self) -> bool {
+        fs::symlink_metadata(self.root.join("self")).is_err()
     }
 
     /// Returns the ids of all visible processes, ascending.
@@ -206,6 +245,20 @@ impl Procfs {
         parse_blocked(&line)
     }
 
+    /// Returns the offsets of a process's clocks; zeros if there are none or they are unknown.
+    pub fn clock_offsets(&self, pid: u32) -> ClockOffsets {
+        let folder = self.folder(pid);
+        let namespace = |name: &str| fs::read_link(folder.join("ns").join(name)).ok();
+        // The file has the offsets of future children, which differ until the next exec.
+        match namespace("time") == namespace("time_for_children") {
+            true => {
+                let text = fs::read_to_string(folder.join("timens_offsets"));
+                ClockOffsets::parse(&text.unwrap_or_default())
+            }
+            false => ClockOffsets::default(),
+        }
+    }
+
     /// Returns the owner of a process's folder: its effective user, or root if the process is not
     /// dumpable (proc_pid(5)).
     pub fn owner(&self, pid: u32) -> Option<u32> {
@@ -323,6 +376,7 @@ mod tests {
         assert!(!ours.is_of_other_pid_namespace());
         assert_eq!(ours.comm(7, 7), Some(b"7".to_vec()));
         assert!(!Procfs::default().is_of_other_pid_namespace());
+        assert!(!other.is_missing() && Procfs::new(folder.join("none")).is_missing());
     }
 
     #[test]
@@ -379,6 +433,40 @@ mod tests {
         fs::create_dir_all(folder.path().join("1/task/2")).unwrap();
         fs::write(folder.path().join("1/task/2/schedstat"), "1234 5 6\n").unwrap();
         assert_eq!(proc.thread_cpu_time(1, 2), Some(Duration::from_nanos(1234)));
+    }
+
+    #[test]
+    fn clock_offsets_are_read_unless_they_are_those_of_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = Procfs::new(folder.path());
+        assert_eq!(proc.clock_offsets(1), ClockOffsets::default());
+        let namespaces = folder.path().join("1/ns");
+        fs::create_dir_all(&namespaces).unwrap();
+        let set = |name: &str, number: u32| {
+            let _ = fs::remove_file(namespaces.join(name));
+            let link = format!("time:[{number}]");
+            std::os::unix::fs::symlink(link, namespaces.join(name)).unwrap();
+        };
+        set("time", 1);
+        set("time_for_children", 1);
+        let text = "monotonic      100000         5\nboottime           -3 999999999\n";
+        fs::write(folder.path().join("1/timens_offsets"), text).unwrap();
+        let expected = ClockOffsets {
+            monotonic: 100_000_000_000_005,
+            boottime: -2_000_000_001,
+        };
+        assert_eq!(proc.clock_offsets(1), expected);
+        set("time_for_children", 2);
+        assert_eq!(proc.clock_offsets(1), ClockOffsets::default());
+        for text in [
+            "",
+            "monotonic",
+            "monotonic 1",
+            "monotonic x 1",
+            "monotonic 9223372036854775807 0",
+        ] {
+            assert_eq!(ClockOffsets::parse(text), ClockOffsets::default(), "{text}");
+        }
     }
 
     #[test]

@@ -458,7 +458,8 @@ fn look_at(
 /// Reads and compresses a jitdump. Keeps its machine code only if `for_code` has space: names,
 /// lines and stacks do not need it.
 fn pack_jitdump(file: &MapFile, for_code: Option<Room>) -> Result<Packed, NotEmbedded> {
-    let bytes = file.read().map_err(unusable)?;
+    let mut bytes = file.read().map_err(unusable)?;
+    jitdump::to_kernel_clock(&mut bytes, file.clock_ahead());
     let pack = |bytes: &[u8]| {
         Some(Packed {
             len: bytes.len() as u64,
