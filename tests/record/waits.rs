@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{Folded, Here, Report, Run, c, check, folded, measured, needs, skip};
+use crate::support::{Folded, Here, Report, Run, c, c_with, check, folded, measured, needs, skip};
 
 /// Wait reasons by function of the thread.
 const REASONS: [(&str, &str); 9] = [
@@ -472,6 +472,40 @@ fn waits_before_an_exec_are_the_earlier_programs() {
         sleeps.keys().all(|stack| stack.starts_with("python3;")),
         "{sleeps:#?}"
     );
+}
+
+/// A library that is loaded later may take the address of one that was unloaded.
+#[test]
+fn waits_in_an_unloaded_library_have_its_names() {
+    needs!(PerfEvents, Kernel);
+    let library = |name: &str| {
+        let define = format!("-DWAIT={name}");
+        c_with("plugin.c", &[&define, "-shared", "-fPIC"])
+    };
+    let here = Here::new();
+    let run = here
+        .rprof("record -q --off-cpu=10 --off-cpu-budget 100 --")
+        .arg(c_with("plugin.c", &["-DRELOAD"]));
+    let run = run
+        .arg(library("wait_in_first"))
+        .arg(library("wait_in_second"));
+    let run = run.words("50").ok();
+    let at_the_same_address: u64 = run.out().trim().parse().unwrap();
+    assert!(at_the_same_address > 50, "{run}");
+    let waits = folded(&here.rprof("collapse -q --off-cpu --reason sleep").ok());
+    for (caller, right, wrong) in [
+        ("call_first", "wait_in_first", "wait_in_second"),
+        ("call_second", "wait_in_second", "wait_in_first"),
+    ] {
+        let ns = |function: &str| -> u64 {
+            let is_it =
+                |(stack, _): &(&String, &u64)| stack.contains(&format!(";{caller};{function};"));
+            waits.iter().filter(is_it).map(|(_, ns)| ns).sum()
+        };
+        // 50 calls with 5 waits of 20 us each.
+        assert!(ns(right) > 5_000_000, "{waits:#?}");
+        assert_eq!(ns(wrong), 0, "{waits:#?}");
+    }
 }
 
 #[test]

@@ -412,8 +412,8 @@ impl OffCpu {
         (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
     }
 
-    /// Writes the sums of waits that belong to the names and mappings before an event, or to the name of
-    /// the thread that ended them.
+    /// Writes the sums of waits that belong to the names and mappings before an event, to the name
+    /// of the thread that ended them, or to an earlier process with this pid.
     fn flush_before(
         &mut self,
         event: &ProcessEvent<'_>,
@@ -423,24 +423,31 @@ impl OffCpu {
         match *event {
             ProcessEvent::Executed { pid, tid, .. } => {
                 let is_older = |wait: &Wait| wait.pid == pid || wait.is_ended_by(tid);
-                self.flush_of(is_older, time, output)
+                self.write_before(|sums| sums.flush_of(is_older), time, output)
             }
             ProcessEvent::Renamed { tid, .. } => {
                 let is_older = |wait: &Wait| wait.tid == tid || wait.is_ended_by(tid);
-                self.flush_of(is_older, time, output)
+                self.write_before(|sums| sums.flush_of(is_older), time, output)
+            }
+            ProcessEvent::Forked { pid, tid, .. } if pid == tid => {
+                self.write_before(|sums| sums.flush_process(pid), time, output)
+            }
+            ProcessEvent::Mapped(ref map) if map.executable && !map.kernel => {
+                let range = map.start..map.start.saturating_add(map.len);
+                self.write_before(|sums| sums.flush_code(map.pid, &range), time, output)
             }
             _ => Ok(()),
         }
     }
 
-    /// Writes the sums of some waits, before a time.
-    fn flush_of(
+    /// Writes sums, before a time.
+    fn write_before(
         &mut self,
-        is_one: impl Fn(&Wait) -> bool,
+        take: impl FnOnce(&mut Sums) -> Vec<WaitSum>,
         time: u64,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
-        let sums = (self.sums.as_mut()).map_or(Vec::new(), |sums| sums.flush_of(is_one));
+        let sums = self.sums.as_mut().map_or(Vec::new(), take);
         let before = time.saturating_sub(1);
         (sums.iter()).try_for_each(|sum| self.write(sum, before, output))
     }

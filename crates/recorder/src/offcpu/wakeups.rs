@@ -14,6 +14,7 @@ use rprof_tracepoint::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::OffCpu;
+use super::sums::Sums;
 use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
@@ -183,7 +184,8 @@ impl OffCpu {
         let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
             return Ok(());
         };
-        self.flush_of(|wait| wait.is_ended_by(tid), released.time, output)?;
+        let take = |sums: &mut Sums| sums.flush_of(|wait| wait.is_ended_by(tid));
+        self.write_before(take, released.time, output)?;
         let record = Record::Comm(Comm {
             pid,
             tid,
