@@ -492,3 +492,47 @@ fn processes_threads_and_cpus_are_targets_of_what_is_recorded_and_filters_of_wha
         .says("--with-children is for recording, but ./perf.data is read");
     drop(running);
 }
+
+#[test]
+fn processes_that_proc_does_not_show_are_not_said_to_have_ended() {
+    needs!(PerfEvents, Root, Tool("unshare"));
+    let here = Here::new();
+    let inside = |options: &str, script: &str| {
+        let shell = here.command("unshare").words(options).words("sh -c");
+        shell.arg(script).arg(env!("CARGO_BIN_EXE_rprof")).run()
+    };
+    let attach = "sleep 100 & \"$0\" record -d 0.1 -p $!; code=$?; kill $!; exit $code";
+    let run = inside("--pid --fork", attach);
+    run.exits(1).says("/proc belongs to another PID namespace");
+    let without = format!("umount -l /proc; {attach}");
+    inside("-m", &without).exits(1).says("/proc is not mounted");
+    let run = inside("-m", "umount -l /proc; \"$0\" record -- true");
+    run.exits(0).says("/proc is not mounted");
+}
+
+/// clock_gettime(2) returns other times there than records have.
+#[test]
+fn a_recorder_in_a_time_namespace_names_the_code_of_its_targets() {
+    needs!(PerfEvents, Root, Kernel, Tool("unshare"));
+    for ahead in [100_000, -5] {
+        for target in ["-p", "-a"] {
+            let here = Here::new();
+            let program = endless(&here);
+            let target = match target {
+                "-p" => format!("-p {}", number(&program)),
+                whole => whole.to_owned(),
+            };
+            let shell = here.command("unshare");
+            let shell = shell.words(&format!("-T --monotonic {ahead} --boottime {ahead} --fork"));
+            let shell = shell.arg(env!("CARGO_BIN_EXE_rprof"));
+            let run = shell
+                .words("record -e cpu-clock -F 999 -g -d 0.5")
+                .words(&target)
+                .ok();
+            assert!(!run.err().contains("out of order"), "{run}");
+            let report = here.report("--comm endless");
+            let share = report.only().self_share("work_on");
+            assert!(share > 0.5, "{ahead} {target}: {share}\n{run}");
+        }
+    }
+}

@@ -21,8 +21,13 @@ const PROGRAMS: &str = "until [ -e enough ]; do /bin/true; echo >>log; sleep 0.0
 const SOME_MORE: &str = "echo waits; until [ -e go ]; do sleep 0.01; done
     n=$(wc -l <log); until [ $(wc -l <log) -gt $((n + 10)) ]; do sleep 0.01; done";
 
+/// Reads a copy, because a mapped file must not grow. Does nothing before the file has a header.
 fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Mapped<'_>)) {
-    let data = PerfData::open(&here.path(name)).expect("a recording");
+    let path = here.path(name);
+    let bytes = std::fs::read(&path).unwrap_or_default();
+    let Ok(data) = PerfData::read(&bytes[..], &path) else {
+        return;
+    };
     for block in data.blocks() {
         for at in block.expect("a block").walk() {
             let event = ProcessEvent::decode(&at.record, None);
@@ -134,10 +139,21 @@ fn perf_that_is_recorded_is_not_disturbed() {
     assert_undisturbed(&here, "perf as the command");
 }
 
-/// Programs of one name, here and in a container, and a deleted one.
+/// Programs of one name, here and in a container, and a deleted one. A file disappears with the
+/// last process that maps it, so there is one until the file `enough` exists.
 const CONTAINER: &str = "mount -t tmpfs none /mnt; cp \"$1\" /mnt/program; cp \"$2\" /mnt/deleted
-    /mnt/deleted 0.3 & until grep -q libc /proc/$!/maps; do sleep 0.01; done
-    rm /mnt/deleted; /mnt/program 0.1; wait";
+    /mnt/deleted 1000 & until grep -q libc /proc/$!/maps; do sleep 0.01; done
+    rm /mnt/deleted; until [ -e enough ]; do /mnt/program 0.01; done; kill $!; wait";
+
+/// Returns true if a mapping of a program has this build-id, which was read before.
+fn is_read(here: &Here, name: &str, build_id: Option<BuildId>) -> bool {
+    let mut is_read = false;
+    for_each_mapping(here, "perf.data", |_, mapped| {
+        let known = mapped.identity == build_id.map(MmapIdentity::BuildId);
+        is_read |= known && mapped.path.ends_with(name.as_bytes());
+    });
+    is_read
+}
 
 /// Returns file names of executable mappings, with their build-ids.
 fn identified(here: &Here) -> BTreeSet<(String, Option<BuildId>)> {
@@ -181,7 +197,13 @@ fn everything_that_is_mapped_has_its_build_id() {
         let script = "\"$0\" 0.1; exec unshare -m sh -c \"$3\" sh \"$1\" \"$2\"";
         let record = here.rprof("record -q -e cpu-clock -F 499").words(options);
         let record = record.words("-- sh -c").arg(script).arg(program);
-        record.arg(other).arg(deleted).arg(CONTAINER).ok();
+        let record = record.arg(other).arg(deleted).arg(CONTAINER).start();
+        // Files are read in the order of their mappings.
+        wait_until("the files are read", || {
+            is_read(&here, "/mnt/program", BuildId::new(&[0x22; 4]))
+        });
+        std::fs::write(here.path("enough"), "").unwrap();
+        record.end().exits(0);
         let found = identified(&here);
         for (name, id) in [("program", 0x11), ("program", 0x22), ("deleted", 0x33)] {
             let id = BuildId::new(&[id; 4]);

@@ -1,10 +1,12 @@
 //! Used CPU time compared with sampled CPU time, and waiting.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::waits::noted_as;
-use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs};
+use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs, wait_until};
 
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
@@ -279,4 +281,40 @@ fn quota_of_a_control_group_is_named_as_the_cause() {
     run.says("(control group throttled for ").says("`cpu.max`");
     let [waiting, asleep] = off_cpu(&run);
     assert!(waiting > asleep, "{waiting} {asleep} {run}");
+}
+
+/// Started by a shell, or by an attached process.
+#[test]
+fn programs_that_change_privileges_are_the_cause_of_missing_samples() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    here.copy(&c("shares.c"), "privileged");
+    let path = here.path("privileged");
+    std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o4755)).unwrap();
+    let cause = "the kernel stopped recording 1 program that changed privileges on start";
+    let run = here.rprof("record -e cpu-clock -F 999 -- sh -c");
+    let run = run
+        .arg("\"$0\" 0.2; ./privileged 0.4; true")
+        .arg(c("shares.c"));
+    run.ok().says(cause);
+    here.rprof("report").ok().prints(cause);
+    let script = "until [ -e go ]; do sleep 0.01; done; exec ./privileged 0.3";
+    let shell = here.sh(script).start();
+    let recorder = here.rprof("record -e cpu-clock -F 999 -o attached.data -p");
+    let recorder = recorder
+        .arg(shell.pid().as_raw_nonzero().to_string())
+        .start();
+    wait_until("rprof records", || {
+        (here.path("attached.data").metadata()).is_ok_and(|file| file.len() > 0)
+    });
+    std::fs::write(here.path("go"), "").unwrap();
+    recorder.end().says(cause);
+    // Events of whole CPUs stay.
+    let run = here
+        .rprof("record -a -e cpu-clock -F 999 -- ./privileged 0.3")
+        .ok();
+    assert!(!run.err().contains("privileges"), "{run}");
+    let report = here.report("--comm privileged");
+    assert!(report.samples() > 100, "{run}");
 }

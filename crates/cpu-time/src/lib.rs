@@ -18,6 +18,7 @@
 //!     throttled: None,
 //!     stopped: Some(Duration::from_millis(20)),
 //!     unrecorded_cpus: 0,
+//!     privileged_programs: 0,
 //! };
 //! assert_eq!(time.sampled_share(), Some(0.05));
 //! assert!(time.lacks_short_tasks());
@@ -61,6 +62,9 @@ pub struct CpuTime {
     /// Number of CPUs that came online during the recording. The used CPU time includes them, and no
     /// sample does.
     pub unrecorded_cpus: u64,
+    /// Number of programs that changed privileges when they started (set-user-ID and the like). The
+    /// kernel then stops recording them, and the used CPU time includes them.
+    pub privileged_programs: u64,
 }
 
 /// Wall time when no thread ran, by cause.
@@ -123,6 +127,8 @@ impl CpuTime {
             throttled: sum(self.throttled, other.throttled),
             stopped: sum(self.stopped, other.stopped),
             unrecorded_cpus: self.unrecorded_cpus.max(other.unrecorded_cpus),
+            privileged_programs: (self.privileged_programs)
+                .saturating_add(other.privileged_programs),
         }
     }
 
@@ -151,6 +157,8 @@ impl CpuTime {
         notes.extend((self.stopped).map(|time| note("stopped.ns", time.as_nanos())));
         let unrecorded = Some(self.unrecorded_cpus).filter(|cpus| *cpus > 0);
         notes.extend(unrecorded.map(|cpus| note("unrecorded_cpus", cpus.into())));
+        let privileged = Some(self.privileged_programs).filter(|programs| *programs > 0);
+        notes.extend(privileged.map(|programs| note("privileged_programs", programs.into())));
         notes
     }
 
@@ -173,6 +181,7 @@ impl CpuTime {
             throttled: time("throttled.ns"),
             stopped: time("stopped.ns"),
             unrecorded_cpus: number("unrecorded_cpus").unwrap_or(0),
+            privileged_programs: number("privileged_programs").unwrap_or(0),
         })
     }
 }

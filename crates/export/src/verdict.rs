@@ -104,6 +104,8 @@ pub enum Finding {
         longer_than_tasks: Option<Duration>,
         /// Number of CPUs that came online while recording, if any.
         unrecorded_cpus: u64,
+        /// Number of programs that the kernel stopped recording when they started, if any.
+        privileged_programs: u64,
     },
     /// Time off the CPU, which CPU time samples do not show.
     Waited {
@@ -322,6 +324,7 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
             used: time.used,
             longer_than_tasks: time.lacks_short_tasks().then_some(time.period),
             unrecorded_cpus: time.unrecorded_cpus,
+            privileged_programs: time.privileged_programs,
         });
     }
     if let (Some(wall), Some(share)) = (time.wall, time.idle_share())

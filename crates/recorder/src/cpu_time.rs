@@ -172,6 +172,7 @@ pub(crate) fn measured(
     if session.watched_cpus().is_none() {
         time.unrecorded_cpus = came as u64;
     }
+    time.privileged_programs = total.privileged;
     Some(time)
 }
 

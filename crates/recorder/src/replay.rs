@@ -49,7 +49,7 @@ pub struct Replay {
 pub struct Replayed {
     /// Samples written.
     pub samples: u64,
-    /// Records that arrived after a later one had been released.
+    /// Records that readers cannot sort: a round with a later one had ended before.
     pub late: u64,
     /// Bytes dropped because they were damaged.
     pub damaged_bytes: u64,

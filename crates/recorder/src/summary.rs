@@ -50,7 +50,7 @@ pub struct Summary {
     /// Rejected samples: duplicates of threads with an inherited and an own event, and samples of
     /// the recorder.
     pub rejected: u64,
-    /// Records that arrived after a later one had been written.
+    /// Records that readers cannot sort: a round with a later one had ended before.
     pub late: u64,
     /// Bytes in a ring that could not be parsed or fetched.
     pub damaged_bytes: u64,

@@ -41,6 +41,11 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     is_allowed && sched_setaffinity(None, &only).is_ok()
 }
 
+/// Returns true if the calling thread runs on this CPU.
+pub(crate) fn is_on(cpu: u32) -> bool {
+    rustix::thread::sched_getcpu() == cpu as usize
+}
+
 /// Puts the calling thread under SCHED_FIFO, 1 being the lowest priority (sched(7)). Its children
 /// are ordinary threads.
 pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {

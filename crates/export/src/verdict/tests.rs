@@ -31,6 +31,15 @@ fn many_short_processes_are_the_cause_that_is_named() {
     // Two threads are too few to lose this much at the end.
     let found = words(time(70, 1300, 1400, 2));
     assert!(found[0].contains("interrupts came late"), "{found:?}");
+    let privileged = CpuTime {
+        privileged_programs: 1,
+        ..time(70, 1300, 1400, 2)
+    };
+    let found = words(privileged);
+    assert!(
+        found[0].contains("stopped recording 1 program that changed privileges"),
+        "{found:?}"
+    );
     for tasks in [2, 2000] {
         let came = CpuTime {
             unrecorded_cpus: 1,
@@ -82,7 +91,20 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
     assert_eq!(
         words(unclear),
         [
-            "on CPU 0.800 s of 2.60 s: 0.100 s waiting for a CPU, 0.100 s asleep, 1.60 s one or the other"
+            "on CPU 0.800 s of 2.60 s: 1.80 s asleep or waiting for a CPU (`record --off-cpu` \
+             shows which), at least 0.100 s waiting, 0.100 s asleep"
+        ]
+    );
+    let partly = CpuTime {
+        waiting: ms(1700),
+        unclear: Duration::from_millis(200),
+        ..time(799, 800, 2600, 3)
+    };
+    assert_eq!(
+        words(partly),
+        [
+            "on CPU 0.800 s of 2.60 s: 1.50 s waiting for a CPU, 0.100 s asleep, 0.200 s one or the \
+             other"
         ]
     );
     let stopped = CpuTime {

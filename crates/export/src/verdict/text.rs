@@ -66,11 +66,12 @@ impl Finding {
                 used,
                 longer_than_tasks,
                 unrecorded_cpus,
+                privileged_programs,
             } => format!(
                 "samples cover {} of {} s of CPU time: {}",
                 seconds(*sampled),
                 seconds(*used),
-                unsampled_cause(*longer_than_tasks, *unrecorded_cpus)
+                unsampled_cause(*longer_than_tasks, *unrecorded_cpus, *privileged_programs)
             ),
             Finding::Waited {
                 used,
@@ -96,14 +97,22 @@ impl Finding {
                 };
                 // Less changes nothing.
                 let is_much = off_cpu.unclear > off_cpu.asleep.max(off_cpu.waiting) / 20;
+                let (waiting, asleep) = (seconds(off_cpu.waiting), seconds(off_cpu.asleep));
+                if off_cpu.unclear > off_cpu.waiting + off_cpu.asleep {
+                    return format!(
+                        "on CPU {used} s of {wall} s: {} s asleep or waiting for a CPU (`record \
+                         --off-cpu` shows which), at least {waiting} s waiting{by}, {asleep} s \
+                         asleep{stopped}",
+                        seconds(off_cpu.unclear + off_cpu.waiting + off_cpu.asleep)
+                    );
+                }
                 let unclear = match is_much {
                     true => format!(", {} s one or the other", seconds(off_cpu.unclear)),
                     false => String::new(),
                 };
                 format!(
-                    "on CPU {used} s of {wall} s: {} s waiting for a CPU{by}, {} s asleep{unclear}{stopped}",
-                    seconds(off_cpu.waiting),
-                    seconds(off_cpu.asleep)
+                    "on CPU {used} s of {wall} s: {waiting} s waiting for a CPU{by}, {asleep} s \
+                     asleep{unclear}{stopped}"
                 )
             }
             Finding::Idle { threads, waited } => idle_text(*threads, *waited),
@@ -190,7 +199,11 @@ fn languages_text(shares: &[(Language, f64)]) -> String {
     )
 }
 
-fn unsampled_cause(longer_than_tasks: Option<Duration>, unrecorded_cpus: u64) -> String {
+fn unsampled_cause(
+    longer_than_tasks: Option<Duration>,
+    unrecorded_cpus: u64,
+    privileged_programs: u64,
+) -> String {
     match longer_than_tasks {
         _ if unrecorded_cpus > 0 => {
             "CPUs that came online while recording are not recorded".to_owned()
@@ -198,6 +211,11 @@ fn unsampled_cause(longer_than_tasks: Option<Duration>, unrecorded_cpus: u64) ->
         Some(period) => format!(
             "most threads end within {} ms, the time between two samples",
             milliseconds(period)
+        ),
+        None if privileged_programs > 0 => format!(
+            "the kernel stopped recording {} that changed privileges on start (set-user-ID, \
+             set-group-ID or file capabilities)",
+            counted(privileged_programs, "program")
         ),
         None => "the clock's interrupts came late, as on an overloaded host".to_owned(),
     }

@@ -259,6 +259,7 @@ impl RotatingOutput {
             |_| (),
         )
         .map_err(io::Error::other)?;
+        self.tally.end_round();
         let sink = self.sink()?;
         sink.write_records(&round)?;
         sink.checkpoint()
@@ -355,6 +356,9 @@ impl RotatingOutput {
             self.rotate()?;
         }
         self.full = self.full || self.would_be_full(released.bytes.len() as u64);
+        if !self.full {
+            self.tally.count_late(released);
+        }
         Ok(!self.full)
     }
 
@@ -431,7 +435,7 @@ impl RotatingOutput {
             if let Some(processes) = &mut self.processes {
                 processes.handle(event);
             }
-            self.tally.born += u64::from(matches!(event, ProcessEvent::Forked { .. }));
+            self.tally.count_process(event);
         }
         if let Some(carried) = &mut self.carried {
             carried.handle(&raw, event, released.bytes);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rprof_perfdata::AuxTally;
-use rprof_records::{RawRecord, Record, RecordType, SampleLayout};
-use rprof_sampler::Stream;
-use rustc_hash::FxHashMap;
+use rprof_records::{ProcessEvent, RawRecord, Record, RecordType, SampleLayout};
+use rprof_sampler::{NO_CPU, Stream};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::pipeline::merge::Released;
 
@@ -23,10 +23,27 @@ pub(crate) struct Tally {
     pub(crate) throttled: FxHashMap<u64, u64>,
     pub(crate) trace: AuxTally,
     pub(crate) born: u64,
+    /// Programs that changed privileges at exec, whose events the kernel then removed.
+    pub(crate) privileged: u64,
+    /// Processes since an exec that have no mapping yet.
+    executed: FxHashSet<i32>,
     /// Time of the first sample, or start of the first wait.
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
     pub(crate) last: u64,
+    /// Records that readers cannot sort.
+    pub(crate) late: u64,
+    rounds: Rounds,
+}
+
+/// Latest times at the ends of rounds. Readers sort the records of two neighbouring rounds
+/// ([`RecordsByTime`](rprof_perfdata::RecordsByTime)).
+#[derive(Clone, Copy, Debug, Default)]
+struct Rounds {
+    latest: u64,
+    last_round: u64,
+    /// Readers have returned all records until here.
+    sorted: u64,
 }
 
 impl Tally {
@@ -39,6 +56,17 @@ impl Tally {
         self.waits += 1;
         self.sampled_at(time);
         self.first_sample = self.first_sample.map(|first| first.min(from));
+    }
+
+    /// Counts a record that comes too late for its round. Synthesized records are old, not late.
+    pub(crate) fn count_late(&mut self, released: &Released<'_>) {
+        let time = released.time;
+        self.late += u64::from(time < self.rounds.sorted && released.cpu != NO_CPU);
+        self.rounds.latest = self.rounds.latest.max(time);
+    }
+
+    pub(crate) fn end_round(&mut self) {
+        self.rounds.sorted = std::mem::replace(&mut self.rounds.last_round, self.rounds.latest);
     }
 
     fn sampled_at(&mut self, time: u64) {
@@ -75,6 +103,24 @@ impl Tally {
         }
     }
 
+    /// Counts births and programs. A program whose events end at its exec has an EXIT record before
+    /// it maps anything (`begin_new_exec` in fs/exec.c).
+    pub(crate) fn count_process(&mut self, event: &ProcessEvent<'_>) {
+        match event {
+            ProcessEvent::Forked { .. } => self.born += 1,
+            ProcessEvent::Executed { pid, .. } => {
+                self.executed.insert(*pid);
+            }
+            ProcessEvent::Mapped(map) => {
+                self.executed.remove(&map.pid);
+            }
+            ProcessEvent::Ended { pid, .. } => {
+                self.privileged += u64::from(self.executed.remove(pid));
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn add_lost(&mut self, cpu: u32, lost: u64) {
         *self.lost.entry(cpu).or_default() += lost;
     }
@@ -97,6 +143,8 @@ impl Tally {
         self.idle += later.idle;
         self.lost_sideband += later.lost_sideband;
         self.born += later.born;
+        self.privileged += later.privileged;
+        self.late += later.late;
         self.trace.add(&later.trace);
         for (cpu, lost) in &later.lost {
             self.add_lost(*cpu, *lost);
@@ -127,5 +175,37 @@ impl Tally {
             notes.push(note(&format!("dropped.cpu{cpu}"), *dropped));
         }
         notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_late_if_readers_have_returned_later_ones() {
+        let mut tally = Tally::default();
+        let mut late = |time, cpu| {
+            let released = Released {
+                time,
+                cpu,
+                stream: Stream::Samples,
+                bytes: &[],
+            };
+            let before = tally.late;
+            tally.count_late(&released);
+            if time.is_multiple_of(10) {
+                tally.end_round();
+            }
+            tally.late > before
+        };
+        // Every tenth record ends a round.
+        for (time, is_late) in [(5, false), (3, false), (10, false), (9, false), (20, false)] {
+            assert_eq!(late(time, 0), is_late, "{time}");
+        }
+        for (time, is_late) in [(9, true), (11, false), (30, false), (19, true), (21, false)] {
+            assert_eq!(late(time, 0), is_late, "{time}");
+        }
+        assert!(!late(1, NO_CPU));
     }
 }

@@ -57,8 +57,6 @@ pub struct Merge {
     high_water: usize,
     sequence: u64,
     last_bound: u64,
-    released: u64,
-    late: u64,
     damaged: u64,
 }
 
@@ -111,8 +109,6 @@ impl Merge {
             high_water: 0,
             sequence: 0,
             last_bound: 0,
-            released: 0,
-            late: 0,
             damaged: 0,
         }
     }
@@ -147,8 +143,6 @@ impl Merge {
                 continue;
             }
             self.pending_bytes += record.size();
-            // Synthesized records are old, not late.
-            self.late += u64::from(time < self.released && batch.cpu != NO_CPU);
             let waits = WaitingRecord {
                 key: Key::new(time, is_sample, batch.cpu, self.sequence),
                 batch: number,
@@ -264,7 +258,6 @@ impl Merge {
             held.waiting -= 1;
             if result.is_ok() {
                 let time = p.key.time;
-                self.released = self.released.max(time);
                 let start = p.start as usize;
                 let bytes = &held.batch.bytes[start..start + len];
                 result = sink(Released {
@@ -290,11 +283,6 @@ impl Merge {
             self.first_held += 1;
         }
         result
-    }
-
-    /// Returns the number of records that arrived after a later one had been released.
-    pub fn late(&self) -> u64 {
-        self.late
     }
 
     /// Returns the maximum bytes that were pending.
@@ -352,8 +340,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any batches in any order of arrival, every record comes out once, sorted and not
-        /// late.
+        /// For any batches in any order of arrival, every record comes out once, sorted.
         #[test]
         fn order_does_not_depend_on_batches(
             streams in proptest::collection::vec(
@@ -416,8 +403,7 @@ mod tests {
             prop_assert_eq!(pushed, 0);
             all.sort();
             prop_assert_eq!(out, all);
-            prop_assert_eq!(merge.late(), 0);
-        }
+            }
     }
 
     #[test]
@@ -441,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_behind_the_watermark_is_late_but_not_lost() {
+    fn a_record_behind_the_watermark_is_not_lost() {
         let mut merge = Merge::new(&[0], layout(), layout(), 0);
         let mut times = Vec::new();
         for (time, watermark) in [(10, 20), (5, u64::MAX)] {
@@ -459,6 +445,5 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(times, [10, 5]);
-        assert_eq!(merge.late(), 1);
     }
 }

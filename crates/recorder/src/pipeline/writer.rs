@@ -126,7 +126,7 @@ impl Writer {
         limits.add(Limit::Flood, self.merge.flooded());
         Written {
             rejected: filter.rejected(),
-            late: self.merge.late(),
+            late: sink.output.total().late,
             most_pending: self.merge.high_water(),
             damaged_bytes: self.merge.damaged_bytes()
                 + unwinding.as_ref().map_or(0, Unwinding::damaged_bytes),

@@ -402,8 +402,17 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         crate::recording::verbose::describe(&recording);
     }
     let is_endless = job.command.is_empty() && job.times.duration.is_none();
-    if is_endless && !job.quiet && std::io::stderr().is_terminal() {
-        say("recording; stop with Ctrl-C");
+    if is_endless && !job.quiet {
+        match rprof_launch::signal_is_ignored(signal_hook::consts::SIGINT) {
+            // `kill -INT` has no effect then.
+            true => say(format_args!(
+                "recording; SIGINT is ignored, as shells do for background jobs: stop with \
+                 `kill {}`",
+                std::process::id()
+            )),
+            false if std::io::stderr().is_terminal() => say("recording; stop with Ctrl-C"),
+            false => {}
+        }
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
@@ -480,7 +489,14 @@ fn say_limits(steps: &[Degradation], remarks: &[String], verbose: bool) {
         say(remedies::of_step(step));
     }
     remarks.iter().for_each(say);
-    if Procfs::default().is_of_other_pid_namespace() {
+    let proc = Procfs::default();
+    if proc.is_missing() {
+        say(
+            "/proc is not mounted: programs and libraries are not identified, so functions have no \
+             names and stacks no callers; mount it (`mount -t proc proc /proc`)",
+        );
+    }
+    if proc.is_of_other_pid_namespace() {
         say(
             "/proc belongs to another PID namespace: memory and mappings of these processes cannot \
              be read, and JIT code is not followed; mount it here (`unshare --mount-proc`, `mount \

@@ -219,6 +219,7 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
                 throttled,
                 stopped: None,
                 unrecorded_cpus: 0,
+                privileged_programs: 0,
             }),
             ..plain()
         };

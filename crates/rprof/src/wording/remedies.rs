@@ -158,6 +158,12 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             unrecorded_cpus: 0,
             ..
         } => "; `-F 20000` samples them, and so does -a",
+        Finding::Unsampled {
+            longer_than_tasks: None,
+            unrecorded_cpus: 0,
+            privileged_programs: 1..,
+            ..
+        } => "; record the whole system while they run (-a)",
         Finding::Waited {
             throttled: Some(_), ..
         } => "; a higher quota (`cpu.max`, or `cpu.cfs_quota_us` of version 1) lets it run",

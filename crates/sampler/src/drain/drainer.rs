@@ -274,12 +274,13 @@ impl Drainer {
         if from == DrainedFrom::OwnThread {
             self.hurry_if_late();
         }
-        let now = match from {
+        // The kernel moves a pinned thread when its CPU goes offline, and leaves it there when the
+        // CPU is back.
+        let is_there = from == DrainedFrom::OwnThread && scheduling::is_on(self.events.cpu);
+        let now = match self.counts.pinned && !is_there {
+            true => self.clock.now_ns().saturating_sub(REMOTE_SLACK),
             // Without exact watermarks the receiver allows for the slack.
-            DrainedFrom::Elsewhere if self.counts.pinned => {
-                self.clock.now_ns().saturating_sub(REMOTE_SLACK)
-            }
-            _ => self.clock.now_ns(),
+            false => self.clock.now_ns(),
         };
         let sideband = self.next_batch(Stream::Sideband);
         let samples = self.next_batch(Stream::Samples);

@@ -1,5 +1,6 @@
 //! Errors when opening events.
 
+use rprof_launch::procfs::Procfs;
 use rprof_perf_event::{Errno, ErrnoText, MapRingError, OpenEventError, Remedy};
 
 /// Failure to open events, with no step down left.
@@ -86,7 +87,12 @@ pub enum OpenEventsError {
 }
 
 fn gone(had: usize) -> &'static str {
+    let proc = Procfs::default();
     match had {
+        0 if proc.is_missing() => "/proc is not mounted; `mount -t proc proc /proc`",
+        0 if proc.is_of_other_pid_namespace() => {
+            "/proc belongs to another PID namespace and does not show it; `mount -t proc proc /proc`"
+        }
         0 => "it is not running; `ps -eLf` lists processes and threads",
         _ => "it exited first",
     }
