@@ -182,7 +182,6 @@ fn the_end_of_memory_and_moves_of_nothing() {
     assert_eq!(named(&dump, 0x200, 2), None);
 }
 
-/// Unwinding information: mapped, not mapped, and in the order of the specification.
 #[test]
 fn times_of_another_time_namespace_become_those_of_the_kernel() {
     for (big, ahead) in [(false, 60), (true, 60), (false, -1000), (true, 0)] {
@@ -190,7 +189,7 @@ fn times_of_another_time_namespace_become_those_of_the_kernel() {
         let before = JitDump::parse(&bytes).unwrap();
         to_kernel_clock(&mut bytes, ahead);
         let after = JitDump::parse(&bytes).unwrap();
-        for time in [89, 99, 100, 199, 200, 250, 300] {
+        for time in [89_u64, 99, 100, 199, 200, 250, 300] {
             let there = time.saturating_add_signed(-ahead);
             assert_eq!(before.epoch(time), after.epoch(there), "{time} {ahead}");
         }
@@ -205,6 +204,7 @@ fn times_of_another_time_namespace_become_those_of_the_kernel() {
     assert_eq!(counted.bytes, before);
 }
 
+/// Unwinding information: mapped, not mapped, and in the order of the specification.
 fn unwound(big: bool) -> Vec<u8> {
     let mut writer = DumpWriter::new(big, 0);
     writer.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
