@@ -93,20 +93,6 @@ fn an_interrupt_ignored_at_the_start_stays_ignored() {
     rprof.line();
     rprof.signal(Signal::TERM);
     rprof.end().exits(128 + 15);
-    // Without a command, only another signal ends it.
-    let ignoring = here.sh("trap '' INT; exec \"$0\" \"$@\"");
-    let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
-    let target = here.command(c("endless.c")).start();
-    let target = target.pid().as_raw_nonzero().to_string();
-    let rprof = rprof
-        .words("record -e cpu-clock -o attached.data -p")
-        .arg(target);
-    let rprof = rprof.start();
-    let pid = rprof.pid().as_raw_nonzero();
-    wait_until("rprof records", || here.path("attached.data").exists());
-    rprof.signal(Signal::TERM);
-    let run = rprof.end();
-    run.exits(128 + 15).says(&format!("stop with `kill {pid}`"));
 }
 
 #[test]

@@ -402,17 +402,8 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         crate::recording::verbose::describe(&recording);
     }
     let is_endless = job.command.is_empty() && job.times.duration.is_none();
-    if is_endless && !job.quiet {
-        match rprof_launch::signal_is_ignored(signal_hook::consts::SIGINT) {
-            // `kill -INT` has no effect then.
-            true => say(format_args!(
-                "recording; SIGINT is ignored, as shells do for background jobs: stop with \
-                 `kill {}`",
-                std::process::id()
-            )),
-            false if std::io::stderr().is_terminal() => say("recording; stop with Ctrl-C"),
-            false => {}
-        }
+    if is_endless && !job.quiet && std::io::stderr().is_terminal() {
+        say("recording; stop with Ctrl-C");
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     if let Some(runtimes) = &job.runtimes {
