@@ -335,7 +335,7 @@ fn depth_at(
     };
     let start = table.function_start(entry.wrapping_sub(bias));
     let leaves = |target: u64| table.function_start(target.wrapping_sub(bias)) != start;
-    walk(entry, MAX_TO_PLACE, leaves, |ip, pushed| {
+    walk(entry, MAX_TO_PLACE, (leaves, leaves), |ip, pushed| {
         if ip == place {
             found = Some(*pushed);
             return None;

@@ -113,19 +113,24 @@ pub(crate) fn synthetic_return(
     before: &[u8],
     behind: &[u8],
 ) -> Option<SyntheticReturn> {
-    let is_signal_return = match arch {
-        Arch::X86 => matches!(
-            behind,
-            [0xb8, 173, 0, 0, 0, 0xcd, 0x80, ..] | [0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80, ..]
-        ),
-        _ => matches!(
-            behind,
-            [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]
-        ),
-    };
     match (before, behind) {
         ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(SyntheticReturn::GoExit),
-        _ => is_signal_return.then_some(SyntheticReturn::SignalReturn),
+        _ => is_signal_return(arch, behind).then_some(SyntheticReturn::SignalReturn),
+    }
+}
+
+/// Returns true if code begins with a signal return: loads the number of the system call, and makes it.
+pub(crate) fn is_signal_return(arch: Arch, code: &[u8]) -> bool {
+    match arch {
+        Arch::X86 => matches!(
+            code,
+            [0xb8, 173, 0, 0, 0, 0xcd, 0x80, ..] | [0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80, ..]
+        ),
+        Arch::X86_64 => matches!(
+            code,
+            [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]
+        ),
+        Arch::Aarch64 => is_aarch64_signal_return(code),
     }
 }
 
@@ -199,6 +204,50 @@ pub(crate) fn behind_result_test(
         at = branch.next_ip();
     }
     Some(at)
+}
+
+/// Returns the length in bytes of the padding at the start of code.
+pub(crate) fn padding(arch: Arch, code: &[u8]) -> usize {
+    if arch == Arch::Aarch64 {
+        const NOP: [u8; 4] = 0xd503_201f_u32.to_le_bytes();
+        let (words, _) = code.as_chunks();
+        return 4 * words.iter().take_while(|word| **word == NOP).count();
+    }
+    let mut decoder = Decoder::new(arch.bits(), code, DecoderOptions::NONE);
+    let mut len = 0;
+    while decoder.can_decode() {
+        match decoder.decode().mnemonic() {
+            Mnemonic::Nop | Mnemonic::Int3 => len = decoder.position(),
+            _ => break,
+        }
+    }
+    len
+}
+
+/// Returns true for the first instructions of a function. Behind padding, fewer suffice. Code behind
+/// `setjmp` begins with `endbr64` too, but without padding. For x86.
+pub(crate) fn begins_function(arch: Arch, code: &[u8], is_behind_padding: bool) -> bool {
+    let rest = match (arch, code) {
+        (Arch::X86_64, [0xf3, 0x0f, 0x1e, 0xfa, ..])
+        | (Arch::X86, [0xf3, 0x0f, 0x1e, 0xfb, ..])
+            if is_behind_padding =>
+        {
+            return true;
+        }
+        // push rbp; mov rbp, rsp
+        (Arch::X86_64, [0x55, 0x48, rest @ ..]) | (Arch::X86, [0x55, rest @ ..]) => rest,
+        _ => &[],
+    };
+    if matches!(rest, [0x89, 0xe5, ..] | [0x8b, 0xec, ..]) {
+        return true;
+    }
+    // push of a register that a function must save; sub rsp
+    arch == Arch::X86_64
+        && is_behind_padding
+        && matches!(
+            code,
+            [0x53 | 0x55, ..] | [0x41, 0x54..=0x57, ..] | [0x48, 0x83 | 0x81, 0xec, ..]
+        )
 }
 
 pub(crate) fn is_padding(code: &[u8]) -> bool {
@@ -348,6 +397,37 @@ mod tests {
             let code = (other, 0x1000);
             assert_eq!(behind_result_test(Arch::X86_64, &[0x0f, 5], code, 0), None);
         }
+    }
+
+    #[test]
+    fn functions_begin_behind_padding() {
+        for (arch, code, padded, alone) in [
+            // endbr64; push rbp, mov rbp, rsp; push r12; sub rsp, 16; push rax; mov rdi, rbx
+            (
+                Arch::X86_64,
+                &[0xf3, 0x0f, 0x1e, 0xfa, 0x55][..],
+                true,
+                false,
+            ),
+            (Arch::X86_64, &[0x55, 0x48, 0x89, 0xe5], true, true),
+            (Arch::X86_64, &[0x41, 0x54], true, false),
+            (Arch::X86_64, &[0x48, 0x83, 0xec, 16], true, false),
+            (Arch::X86_64, &[0x50], false, false),
+            (Arch::X86_64, &[0x48, 0x89, 0xdf], false, false),
+            // push ebp, mov ebp, esp; push ebx
+            (Arch::X86, &[0x55, 0x89, 0xe5], true, true),
+            (Arch::X86, &[0x53], false, false),
+            (Arch::Aarch64, &[0x55, 0x48, 0x89, 0xe5], false, false),
+        ] {
+            let found = |is_behind| begins_function(arch, code, is_behind);
+            assert_eq!((found(true), found(false)), (padded, alone), "{code:x?}");
+        }
+        // nopw cs:[rax + rax]; int3; ret
+        let code = [0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0xcc, 0xc3];
+        assert_eq!(padding(Arch::X86_64, &code), 11);
+        assert_eq!(padding(Arch::X86_64, &code[11..]), 0);
+        let code = [0x1f, 0x20, 3, 0xd5, 0xc0, 3, 0x5f, 0xd6];
+        assert_eq!(padding(Arch::Aarch64, &code), 4);
     }
 
     #[test]

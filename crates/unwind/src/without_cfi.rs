@@ -107,7 +107,7 @@ impl Context<'_> {
     }
 
     fn find_caller(&self, registers: &mut Registers) -> Outcome {
-        if (!self.exact || self.is_in_signal_return(registers.ip()))
+        if self.may_be_in_signal_return(registers.ip())
             && let Some(caller) = signal_context::step(registers, self.memory, self.modules)
         {
             return Outcome::Caller(caller, FoundBy::SignalContext);
@@ -573,6 +573,14 @@ impl simulate::CodeSource for Context<'_> {
         self.module.is_some_and(|module| {
             let svma = avma.wrapping_sub(module.bias);
             module.table.is_some_and(|table| table.covers(svma))
+        })
+    }
+
+    fn begins_behind_call(&self, avma: u64) -> bool {
+        self.module.is_some_and(|module| {
+            let svma = avma.wrapping_sub(module.bias);
+            let begins = |table: &UnwindTable| table.begins_behind_call(svma);
+            self.is_described(avma) || module.table.is_some_and(begins)
         })
     }
 

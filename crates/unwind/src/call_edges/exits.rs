@@ -32,8 +32,9 @@ pub(super) struct Exits {
     pub(super) pointers: Vec<u64>,
     /// True if a jump has an unknown target, or if not all of the code could be read.
     pub(super) is_open: bool,
-    /// Code on all paths, ascending, where the bounds of functions are unknown. `None` elsewhere, and
-    /// if a path goes through a jump table.
+    /// True if a path goes through a jump table.
+    has_table: bool,
+    /// Code on all paths, ascending, where the bounds of functions are unknown. `None` elsewhere.
     pub(super) paths: Option<Box<[Range<u64>]>>,
 }
 
@@ -90,6 +91,7 @@ pub(super) fn find_exits(
         let (start, target) = (function.wrapping_sub(bias), target.wrapping_sub(bias));
         !is_same_function(table, start, target)
     };
+    let ends = |next: u64| leaves(next) || table.begins_behind_call(next.wrapping_sub(bias));
     let module = Module {
         table: Some(table),
         bias,
@@ -101,33 +103,40 @@ pub(super) fn find_exits(
     };
     let mut piece = Piece::default();
     let mut exits = match table.arch() {
-        Arch::Aarch64 => walk(function, limit, leaves, |ip, calls| {
+        Arch::Aarch64 => walk(function, limit, (leaves, ends), |ip, calls| {
             Some(aarch64_step(ip, word_at(ip, module, modules)?, calls))
         }),
-        arch => walk(function, limit, leaves, |ip, pushed| {
+        arch => walk(function, limit, (leaves, ends), |ip, pushed| {
             let instruction = piece.decode(arch, ip, module, modules);
             *pushed = pushed_after(arch, &instruction, *pushed);
             (!instruction.is_invalid()).then(|| x86_step(arch, &instruction, pushed))
         }),
     };
+    if exits.has_table {
+        for path in exits.paths.iter_mut().flatten() {
+            // The table leads on within the function.
+            let next = table.next_start(path.start.wrapping_sub(bias));
+            path.end = next.map_or(u64::MAX, |next| path.end.max(next.wrapping_add(bias)));
+        }
+    }
     exits
         .paths
         .take_if(|paths| !is_short || paths.len() > MAX_PATHS);
     exits
 }
 
-/// Follows all paths from the start of a function, up to `limit` instructions. `step` decodes an
-/// instruction, and updates the size of the frame in bytes.
+/// Follows all paths from the start of a function, up to `limit` instructions. `leaves` returns true for
+/// addresses outside of the function, and `ends` for addresses that no call returns to. `step` decodes
+/// an instruction, and updates the size of the frame in bytes.
 pub(super) fn walk(
     function: u64,
     limit: usize,
-    leaves: impl Fn(u64) -> bool,
+    (leaves, ends): (impl Fn(u64) -> bool, impl Fn(u64) -> bool),
     mut step: impl FnMut(u64, &mut i64) -> Option<Step>,
 ) -> Exits {
     let mut exits = Exits::default();
     let mut seen = FxHashSet::default();
     let mut paths = Vec::new();
-    let mut has_table = false;
     // Each with the size of the frame.
     let mut waiting = vec![(function, 0_i64)];
     while let Some((mut ip, mut pushed)) = waiting.pop() {
@@ -138,7 +147,7 @@ pub(super) fn walk(
                 return exits;
             };
             exits.is_open |= is_open;
-            has_table |= matches!(way, Way::Table | Way::Pointer(_));
+            exits.has_table |= matches!(way, Way::Table | Way::Pointer(_));
             paths.push(ip..next);
             match way {
                 Way::Jump(target) | Way::Conditional(target) => match leaves(target) {
@@ -156,7 +165,7 @@ pub(super) fn walk(
                     !falls_out
                 }
                 // A function may end with a call that does not return.
-                Way::Call => !leaves(next),
+                Way::Call => !ends(next),
                 Way::Jump(_) | Way::Table | Way::Pointer(_) | Way::End => false,
             };
             if !goes_on {
@@ -175,7 +184,7 @@ pub(super) fn walk(
         }
         goes_on
     });
-    exits.paths = (!has_table).then(|| paths.into());
+    exits.paths = Some(paths.into());
     exits
 }
 

@@ -48,7 +48,11 @@ pub(super) fn simulate_to_return(
             };
             let returns_to = match path.execute(word, memory) {
                 Flow::Next => {
+                    let is_call = matches!(Branch::decode(word, path.ip), Some(Branch::Call(_)));
                     path.ip = path.ip.wrapping_add(4);
+                    if is_call && text.begins_behind_call(path.ip) {
+                        break;
+                    }
                     continue;
                 }
                 Flow::Branch(target) => {
@@ -134,7 +138,7 @@ pub(super) fn frame_pointer_use(
             let (target, leaves) = match Branch::decode(word, path.ip) {
                 None => (next, false),
                 // A function may end with a call that does not return.
-                Some(Branch::Call(_)) if text.is_described(next) => break,
+                Some(Branch::Call(_)) if text.begins_behind_call(next) => break,
                 Some(Branch::Call(_)) => {
                     path.has_called = true;
                     (next, false)

@@ -54,6 +54,11 @@ pub(crate) fn frame_pointer_use(
                 }
             }
             ip = match instruction.flow_control() {
+                FlowControl::Call | FlowControl::IndirectCall
+                    if text.begins_behind_call(instruction.next_ip()) =>
+                {
+                    break;
+                }
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
                     instruction.next_ip()
                 }

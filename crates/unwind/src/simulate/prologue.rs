@@ -168,6 +168,12 @@ fn path_to(
             let mut next = instruction.next_ip();
             let goes_on = match instruction.flow_control() {
                 _ if instruction.is_invalid() => false,
+                // The frame itself may be in such a call.
+                FlowControl::Call | FlowControl::IndirectCall
+                    if next != ip && text.begins_behind_call(next) =>
+                {
+                    false
+                }
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
                     path.execute(&instruction, memory)
                 }

@@ -137,7 +137,8 @@ fn search(
                         return Outcome::found(Exit::End, PathEnd::Exit);
                     }
                     // A function may end with a call that does not return.
-                    if instruction.mnemonic() == Mnemonic::Call && text.is_described(path.ip) {
+                    if instruction.mnemonic() == Mnemonic::Call && text.begins_behind_call(path.ip)
+                    {
                         log.ends_path();
                         break;
                     }

@@ -14,6 +14,10 @@ pub(crate) trait CodeSource {
     /// function.
     fn is_described(&self, avma: u64) -> bool;
     fn is_return_address(&self, avma: u64) -> bool;
+    /// Returns true if a call cannot return to this address: another function begins there.
+    fn begins_behind_call(&self, avma: u64) -> bool {
+        self.is_described(avma)
+    }
 }
 
 /// Buffers code, since each read may be a system call.

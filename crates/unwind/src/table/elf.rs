@@ -3,8 +3,11 @@
 use super::pclntab::go_functions_in;
 use crate::Arch;
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
-use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_GNU_EH_FRAME};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::elf::{
+    EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_GNU_EH_FRAME, SHT_DYNSYM,
+    STT_FUNC,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
@@ -209,6 +212,31 @@ impl<'a> Elf<'a> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         part(bytes, offset, left)
     }
+}
+
+/// Returns the SVMAs of the functions in `.dynsym`, unordered. A missing or damaged table has none.
+pub(super) fn exported_functions<'a>(bytes: impl ReadRef<'a>) -> Vec<u64> {
+    fn of_class<'a, H>(bytes: impl ReadRef<'a>) -> Option<Vec<u64>>
+    where
+        H: FileHeader<Endian = object::LittleEndian>,
+    {
+        let endian = object::LittleEndian;
+        let sections = H::parse(bytes).ok()?.sections(endian, bytes).ok()?;
+        let mut tables = sections
+            .iter()
+            .filter(|one| one.sh_type(endian) == SHT_DYNSYM);
+        if tables.any(|table| table.sh_size(endian).into() > MAX_SECTION as u64) {
+            return None;
+        }
+        let symbols = sections.symbols(endian, bytes, SHT_DYNSYM).ok()?;
+        let functions = symbols.iter().filter(|one| one.st_type() == STT_FUNC);
+        Some(functions.map(|one| one.st_value(endian).into()).collect())
+    }
+    let found = match bytes.read_bytes_at(4, 1) {
+        Ok([2]) => of_class::<FileHeader64<object::LittleEndian>>(bytes),
+        _ => of_class::<FileHeader32<object::LittleEndian>>(bytes),
+    };
+    found.unwrap_or_default()
 }
 
 const MAX_PART: u64 = 64 << 20;

@@ -125,7 +125,12 @@ impl UnwindTable {
             .iter()
             .find(|&&(start, end)| start <= elf.entry && elf.entry < end)
             .map(|&(_, end)| end - elf.entry);
-        let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
+        // Libraries call their own functions through the linkage table.
+        let exported = match described.is_empty() {
+            true => elf::exported_functions(bytes),
+            false => Vec::new(),
+        };
+        let undescribed = UndescribedCode::new(bytes, &elf.segments, described, exported);
         let entry_len = described_entry
             .or_else(|| Some(entry::len(elf.arch, undescribed.at(elf.entry)?)))
             .filter(|_| elf.entry != 0);
@@ -366,6 +371,16 @@ impl UnwindTable {
 
     pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
         self.undescribed.at(svma)
+    }
+
+    /// Returns true if a call in code without FDEs cannot return to this SVMA: another function begins there.
+    pub(crate) fn begins_behind_call(&self, svma: u64) -> bool {
+        self.undescribed.begins_behind_call(self.arch, svma)
+    }
+
+    /// Returns an SVMA that the function at this one, in code without FDEs, ends before.
+    pub(crate) fn next_start(&self, svma: u64) -> Option<u64> {
+        self.undescribed.next_start(self.arch, svma)
     }
 
     /// Returns true if no FDE lies between two SVMAs without FDE, or if their code was not copied.

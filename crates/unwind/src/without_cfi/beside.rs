@@ -85,11 +85,20 @@ impl Context<'_> {
         len
     }
 
-    /// Returns true behind the system call of a signal return. Call frame information ends before.
-    pub(super) fn is_in_signal_return(&self, ip: u64) -> bool {
-        let around = self.code_around(ip);
-        let before = around.split_at_checked(BEFORE);
-        before.is_some_and(|(before, _)| code::ends_with_signal_return(self.arch, before))
+    /// Returns false for code that a signal handler does not return to, where the words of an old signal frame may
+    /// lie on the stack. In sampled frames, returns true only behind the system call.
+    pub(super) fn may_be_in_signal_return(&self, ip: u64) -> bool {
+        if self.exact {
+            let around = self.code_around(ip);
+            let before = around.split_at_checked(BEFORE);
+            return before
+                .is_some_and(|(before, _)| code::ends_with_signal_return(self.arch, before));
+        }
+        let mut bytes = [0; code::LEN];
+        let len = simulate::CodeSource::read(self, ip, &mut bytes);
+        let code = bytes.get(..len).unwrap_or(&[]);
+        // The process may have ended.
+        len == 0 || code::is_signal_return(self.arch, code)
     }
 
     /// Returns true if call frame information ends the stack at this address.

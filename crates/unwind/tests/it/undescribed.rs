@@ -2,8 +2,8 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, FoundBy, FrameKind, Module, Modules, Registers, StackDump, StackFrame, UnwindOutcome,
-    UnwindTable, Unwinder,
+    Arch, FoundBy, FrameKind, Module, Modules, Registers, StackDump, StackFrame, TruncationReason,
+    UnwindOutcome, UnwindTable, Unwinder,
 };
 
 const RBX: u8 = 3;
@@ -84,6 +84,76 @@ fn at_the_end_of_a_function(calls: u64) -> (Vec<u64>, UnwindOutcome) {
         &mut frames,
     );
     (frames.iter().map(|frame| frame.address).collect(), end)
+}
+
+/// The return address of a large frame is unreadable. Functions end with calls that do not return, as of
+/// `__stack_chk_fail`, and the next ones begin behind them: there a path leads to a stale return address, whose call
+/// leads to the function before.
+#[test]
+fn no_path_goes_through_a_call_that_does_not_return_into_the_next_function() {
+    const FAIL: u64 = 0x1400;
+    const BEHIND_FIRST: u64 = 0x1205;
+    // lea rdi, [rip + x]
+    let names = [&[0xe8][..], &[0x48, 0x8d, 0x3d]];
+    let relative = |opcode: &[u8], at: u64, target: u64| {
+        let behind = at + opcode.len() as u64 + 4;
+        let distance = target.wrapping_sub(behind) as u32;
+        [opcode, &distance.to_le_bytes()].concat()
+    };
+    // sub rsp, 8; jne +5; add rsp, 8; ret; and with a jump table: sub rsp, 8; jmp rax; nops
+    let returns = [0x48, 0x83, 0xec, 8, 0x75, 5, 0x48, 0x83, 0xc4, 8, 0xc3];
+    let table = [
+        0x48, 0x83, 0xec, 8, 0xff, 0xe0, 0x66, 0x90, 0x66, 0x90, 0x90,
+    ];
+    // sub rsp, 0x5000; jne +8; add rsp, 0x5000; ret
+    let large = [
+        0x48, 0x81, 0xec, 0, 0x50, 0, 0, 0x75, 8, 0x48, 0x81, 0xc4, 0, 0x50, 0, 0, 0xc3,
+    ];
+    for (first, name, padding) in [
+        (returns, Some(names[0]), 0),
+        (returns, Some(names[1]), 0),
+        (returns, None, 10),
+        (table, Some(names[0]), 0),
+        (table, Some(names[0]), 10),
+    ] {
+        let function = 0x1110 + padding;
+        let next = function + 22 + padding;
+        let [call_first, fail_first, fail_large] = [
+            (BEHIND_FIRST - 5, 0x1100),
+            (0x110b, FAIL),
+            (function + 17, FAIL),
+        ]
+        .map(|(at, target)| (at, relative(&[0xe8], at, target)));
+        let mut code = vec![
+            (0x1100, &first[..]),
+            (call_first.0, &call_first.1),
+            (fail_first.0, &fail_first.1),
+            (function, &large),
+            (fail_large.0, &fail_large.1),
+            (next, &[0x48, 0x83, 0xec, 8, 0x48, 0x83, 0xc4, 8, 0xc3]),
+            // jmp
+            (FAIL, &[0xeb, 0xfe]),
+        ];
+        let named: Vec<_> = (name.into_iter())
+            .flat_map(|opcode| [(0x1300, function), (0x1310, next)].map(|of| (opcode, of)))
+            .map(|(opcode, (at, target))| (at, relative(opcode, at, target)))
+            .collect();
+        code.extend(named.iter().map(|(at, bytes)| (*at, &bytes[..])));
+        let program = undescribed(&[], &code);
+        let stack = [BEHIND_FIRST, 0, 0].map(u64::to_le_bytes).concat();
+        let mut frames = Vec::new();
+        let end = Unwinder::new(Arch::X86_64).unwind(
+            &Registers::new(Arch::X86_64, function + 7, 0x7000),
+            &StackDump::new(0x7000, &stack),
+            &program,
+            8,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        assert_eq!(found, [function + 7], "{name:x?} {padding}");
+        let cut = TruncationReason::StackEnded { address: 0xc000 };
+        assert_eq!(end, UnwindOutcome::Truncated(cut), "{name:x?} {padding}");
+    }
 }
 
 /// A program and a library at `LIBRARY`, with 0x1000 bytes of code each.
@@ -321,6 +391,58 @@ fn code_on_the_stack_is_read_from_the_copy() {
     );
     let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
     assert_eq!(found, [0x7020, BEHIND_MIDDLE]);
+}
+
+/// Large arrays have the words of earlier signal frames. Only code that makes the system call returns from
+/// a handler.
+#[test]
+fn an_old_signal_frame_on_the_stack_is_none() {
+    const LEAF: u64 = 0x1300;
+    const BEHIND: u64 = 0x1205;
+    const BEHIND_OUTER: u64 = 0x1405;
+    const INTERRUPTED: u64 = 0x1500;
+    let call = |behind: u64, target: u64| {
+        let [a, b, c, d, ..] = target.wrapping_sub(behind).to_le_bytes();
+        [0xe8, a, b, c, d]
+    };
+    // add rsp, 0x200; ret; and: mov rax, 15; syscall
+    let returns = [0x48, 0x81, 0xc4, 0, 2, 0, 0, 0xc3, 0x90];
+    let restorer = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5];
+    for (code, caller, kind) in [
+        (returns, BEHIND_OUTER, FrameKind::Caller),
+        (restorer, INTERRUPTED, FrameKind::Interrupted),
+    ] {
+        let program = undescribed(
+            &[],
+            &[
+                (BEHIND - 5, &call(BEHIND, LEAF)),
+                (BEHIND, &code),
+                (BEHIND_OUTER - 5, &call(BEHIND_OUTER, BEHIND - 5)),
+                (LEAF, &[0xc3]),
+            ],
+        );
+        let mut words = [0; 80];
+        words[0] = BEHIND;
+        // rsp, rip, flags, cs and ss.
+        words[1 + 20..][..4].copy_from_slice(&[0x7240, INTERRUPTED, 0x202, 0x2b << 48 | 0x33]);
+        words[1 + 64] = BEHIND_OUTER;
+        let stack = words.map(u64::to_le_bytes).concat();
+        let mut frames = Vec::new();
+        Unwinder::new(Arch::X86_64).unwind(
+            &Registers::new(Arch::X86_64, LEAF, 0x7000),
+            &StackDump::new(0x7000, &stack),
+            &program,
+            3,
+            &mut frames,
+        );
+        let found: Vec<_> = frames.iter().map(|one| (one.address, one.kind)).collect();
+        let expected = [
+            (LEAF, FrameKind::Sampled),
+            (BEHIND, FrameKind::Caller),
+            (caller, kind),
+        ];
+        assert_eq!(found, expected);
+    }
 }
 
 /// Inline assembly pushes a register without description, so the rule leads to no code.
