@@ -165,9 +165,18 @@ impl<D: Pages> ElfImage<D> {
         found
     }
 
-    /// Returns the signal trampoline behind an address. Data may contain the same bytes.
-    pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {
+    /// Returns the signal trampoline behind an address. Data may contain the same bytes. If a symbol names the
+    /// address, padding must be there: the size of a symbol in assembly is often missing (`setjmp` of musl).
+    pub(crate) fn signal_trampoline(&self, svma: u64, is_named: bool) -> Option<Frames> {
+        const PADDING: [u8; 2] = [0x90, 0xcc];
         let behind = svma.checked_add(1)?;
+        let is_padding = || {
+            let code = self.image.code(svma, 1);
+            code.is_some_and(|code| code.first().is_some_and(|byte| PADDING.contains(byte)))
+        };
+        if is_named && !is_padding() {
+            return None;
+        }
         if !self.image.is_code(behind) {
             return None;
         }

@@ -331,7 +331,7 @@ impl Symbolizer {
         let lookup = |&svma: &u64| {
             let symbol = image.symbol(svma, places);
             let frames = names.frames(svma, symbol, found.next().flatten());
-            let frames = frames.or_else(|| image.signal_trampoline(svma));
+            let frames = image.signal_trampoline(svma, frames.is_some()).or(frames);
             frames.map_or_else(
                 || {
                     let reason = image.reason(svma, places);

@@ -230,3 +230,32 @@ fn files_without_section_headers_have_the_names_of_their_dynamic_segment() {
         assert_eq!(names_of(&short, &symbols), expected, "{hash}");
     }
 }
+
+/// In musl, `setjmp` has no size, and the code that signal handlers return to follows it.
+#[test]
+fn a_symbol_without_size_does_not_name_a_signal_trampoline() {
+    if !have(&["gcc"]) || cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let program = scratch.path().join("restorer");
+    let source = ".globl start\n.type start,@function\nstart: ret\nnop\nmov $15,%rax\nsyscall\n\
+                  .type other,@function\nother: ret\nmov $15,%rax\nsyscall\n";
+    let mut compile = Command::new("gcc");
+    compile.args(["-x", "assembler", "-nostdlib", "-static", "-Wl,-e,start"]);
+    run(compile.args(["-", "-o"]).arg(&program), source);
+    let bytes = std::fs::read(&program).unwrap();
+    let code = [0xc3, 0x90, 0x48, 0xc7, 0xc0, 15, 0, 0, 0];
+    let start = bytes.windows(code.len()).position(|bytes| bytes == code);
+    let start = start.unwrap() as u64;
+    // The returns, and the bytes before the trampolines.
+    let image = ImageKey::file(program.to_str().unwrap());
+    let offsets = [start, start + 1, start + 11];
+    let found = Symbolizer::builder()
+        .build()
+        .resolve_image(&image, &offsets);
+    let names: Vec<&str> = (found.iter())
+        .map(|found| &*found.as_ref().unwrap().symbol().name)
+        .collect();
+    assert_eq!(names, ["start", "__restore_rt", "other"]);
+}
