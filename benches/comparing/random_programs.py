@@ -25,6 +25,7 @@ static inline __attribute__((always_inline)) long spin(long x, int n) { for (int
 MAIN = r"""volatile long sink; __thread jmp_buf *target; __thread long depth;
 static double used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
 static double limit;
+F static void timed(int s) { volatile char v[20000]; v[s] = 1; v[s + 1] = spin(v[s], 9000); }
 static void *run(void *x) { long r = (long)x; while (used() < limit) { for (int i = 0; i < 50; i++) r += f0(r & 1023); sink = r; } return 0; }
 int main(int c, char **v) {
   limit = c > 1 ? atof(v[1]) : 0.5;
@@ -32,6 +33,8 @@ int main(int c, char **v) {
   static char other[65536]; stack_t on = {0}; on.ss_sp = other; on.ss_size = sizeof other; sigaltstack(&on, 0);
   struct sigaction a; memset(&a, 0, sizeof a); a.sa_handler = h0; a.sa_flags = SA_NODEFER; sigaction(SIGUSR1, &a, 0);
   a.sa_flags |= SA_ONSTACK; sigaction(SIGUSR2, &a, 0);
+  a.sa_handler = timed; a.sa_flags = FLAGS; sigaction(SIGALRM, &a, 0);
+  struct itimerval often = {{0, 300}, {0, TIMED}}; setitimer(ITIMER_REAL, &often, 0);
   pthread_t t[3]; int threads = THREADS;
   for (int i = 0; i < threads; i++) pthread_create(&t[i], 0, run, (void *)(long)i);
   run(0); for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
@@ -65,6 +68,12 @@ INNER = {
     "context": "static __thread ucontext_t {f}m, {f}o; static __thread long {f}x; static __thread char *{f}s; F static void {f}v(void) {{ for (;;) {{ {f}x = {a}({f}x); swapcontext(&{f}o, &{f}m); }} }}F long {f}(long x) {{ {f}x = x; if (!{f}s) {{ {f}s = (char *)malloc(300000); getcontext(&{f}o); {f}o.uc_stack.ss_sp = {f}s; "
                "{f}o.uc_stack.ss_size = 300000; makecontext(&{f}o, {f}v, 0); }} swapcontext(&{f}m, &{f}o); return {f}x + 1; }}",
     "end": "F __attribute__((noreturn)) static void {f}v(long x) {{ sink = {b}(x); longjmp(*target, 1); }}F long {f}(long x) {{ if (target && (x & 7) == 2) {f}v(x); return {a}(x); }}",
+    "deep": "F long {f}(long x) {{ volatile char v[{n}000]; v[x & 127] = x; long r; if (depth < 3) {{ depth++; r = {f}(x - 1); depth--; }} else r = {a}(x); return r + v[x & 63]; }}",
+    "abort": "F long {f}(long x) {{ if (x == 0x7ffffff1234) abort(); long r = {a}(x); if (r == 0x7ffffff1235) exit(3); sink = r; return r + 1; }}",
+    "die": "F __attribute__((noreturn)) static void {f}v(long x) {{ sink = x; _exit(1); }}F long {f}(long x) {{ long r = {a}(x); if (r == 0x7ffffff1236) {f}v(r); r ^= {b}(x); if (r == 0x7ffffff1237) __builtin_trap(); return r; }}",
+    "die by pointer": "static void (*volatile {f}_p)(int) __attribute__((noreturn)) = exit; F long {f}(long x) {{ volatile char v[{n}000]; v[x & 127] = x; long r = {a}(x); if (r == 0x7ffffff1238) {f}_p(v[x & 63]); return r + v[x & 63]; }}",
+    "cases": "F long {f}(long x) {{ volatile char v[{n}00]; v[x & 63] = x; long r; switch (x & 15) {{ case 0: r = {a}(x) + 1; break; case 1: r = {b}(x) * 5; break; case 2: r = {c}(x) ^ 77; break; case 3: r = spin(x, {n}); break; case 4: r = 9 * {a}(x + 3); break; case 5: r = {b}(x + 4) / 3; break; case 6: r = x; break; case 7: r = {c}(~x); break; case 8: sink = x; r = 8; break; "
+             "case 9: r = {a}(x ^ 5) - 9; break; case 10: r = {b}(x ^ 3) ^ x; break; case 11: if (x == 0x7ffffff1239) abort(); r = x; break; default: r = {c}(x) + 2; }} return r + v[x & 31]; }}",
     "catch": "F long {f}(long x) {{ long r = x; try {{ r = {a}(x) + 1; }} catch (int e) {{ r = {b}(e); }} sink = r; return r; }}",
     "object": "struct {f}g {{ long &r; ~{f}g() {{ r += {b}(r); }} }}; F long {f}(long x) {{ long r = x; {{ {f}g g{{r}}; r = {a}(x); sink = r; }} return r * 3; }}",
     "virtual": "struct {f}g {{ virtual long {f}v(long x); virtual ~{f}g() {{}} }}; F long {f}g::{f}v(long x) {{ sink = {a}(x); return sink; }}F long {f}(long x) {{ static {f}g *volatile g = new {f}g; long r = g->{f}v(x); sink = r; return r + 1; }}",
@@ -140,14 +149,19 @@ def program_of(seed):
         parts[number >= split].append(body.format(**words))
         used_shapes.add(name)
     declared = "".join(f"long f{number}(long);" for number in range(count)) + "void h0(int);\n"
-    parts[0] += [f"F void h0(int s) {{ sink = f{first_leaf}(s) + f{count - 1}(s); }}", MAIN.replace("THREADS", str(rng.choice([0, 0, 1, 2])))]
+    timed = 0 if "split" in text else rng.choice([0, 0, 300, 1500])
+    words = {"THREADS": rng.choice([0, 0, 1, 2]), "TIMED": timed, "FLAGS": rng.choice(["SA_RESTART", "SA_RESTART | SA_ONSTACK"])}
+    main = re.sub("|".join(words), lambda match: str(words[match[0]]), MAIN)
+    parts[0] += [f"F void h0(int s) {{ sink = f{first_leaf}(s) + f{count - 1}(s); }}", main]
     end = "\n#ifdef __cplusplus\n}\n#endif\n"
     shared = compiler != "musl-gcc" and "-static" not in text and rng.random() < 0.3
     compiler = {"gcc": "g++", "clang": "clang++"}[compiler] if plus else compiler
     is_stripped = undescribed and rng.random() < 0.6
+    is_nameless = is_stripped and rng.random() < 0.5
     marks = (" shared" if shared else "") + (" without .eh_frame" if is_stripped else "")
+    marks += (" without symbols" if is_nameless else "") + (f", signals each {timed} us" if timed else "")
     return {"sources": {f"part{at}.{'cc' if plus else 'c'}": HEAD + declared + "\n".join(part) + end for at, part in enumerate(parts)},
-            "compile": [compiler, "-w", *text.split()], "legal": legal, "shared": shared, "is_stripped": is_stripped,
+            "compile": [compiler, "-w", *text.split()], "legal": legal, "shared": shared, "is_stripped": is_stripped, "is_nameless": is_nameless,
             "name": f"{seed}: {compiler} {text}{marks} ({', '.join(sorted(used_shapes))})"}
 
 
@@ -157,13 +171,17 @@ def build(program, folder):
         with open(os.path.join(folder, name), "w") as out:
             out.write(text)
     first, second = program["sources"]
-    compiled, end = program["compile"], ["-lm", "-lpthread", "-rdynamic"]
+    compiled, end = program["compile"], ["-lm", "-lpthread"] + ([] if program["is_nameless"] else ["-rdynamic"])
     lines = [[*compiled, "-o", "program", first, second, *end]]
     if program["shared"]:
         lines = [[*compiled, "-fPIC", "-shared", "-o", "libpart.so", second, "-lm"],
                  [*compiled, "-o", "program", first, "-L.", "-lpart", f"-Wl,-rpath,{folder}", *end]]
     outputs = ["program", "libpart.so"][:1 + program["shared"]]
     lines += [["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", name] for name in outputs if program["is_stripped"]]
+    for name in outputs if program["is_nameless"] else []:
+        # The names are for the check only: the unwinder reads the program.
+        lines += [["objcopy", "--only-keep-debug", name, f"{name}.debug"], ["strip", name],
+                  ["objcopy", f"--add-gnu-debuglink={name}.debug", name]]
     # Some options do not fit together, and static programs with PIE options may crash at once.
     lines.append(["./program", "0.01"])
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
@@ -183,14 +201,14 @@ def reached(legal, number):
 
 def wrong_stacks(text, legal):
     """Returns the number of stacks with a function of the program, and the stacks with illegal pairs by pair."""
-    pairs, stacks, wrong = {number: reached(legal, number) for number in legal}, 0, {}
+    pairs, stacks, wrong = {number: reached(legal, number) for number in legal} | {"timed": set()}, 0, {}
     for stack in text.split("\n\n"):
         names = [(line.split(None, 1) + [""])[1].strip() for line in stack.splitlines()[1:]]
-        found = [re.match(r"(?:f(\d+)[vwgp]?\b|(h)0\b|(main|run)\b)", name) for name in names]
-        nodes = ["main" if match[3] else match[2] or int(match[1]) for match in found if match]
+        found = [re.match(r"(?:f(\d+)[vwgp]?\b|(h)0\b|(timed)\b|(?:main|run)\b)", name) for name in names]
+        nodes = [int(match[1]) if match[1] else match[2] or match[3] or "main" for match in found if match]
         stacks += bool(nodes)
         for callee, caller in zip(nodes, nodes[1:]):
-            is_signal = callee == "h" and caller != "main" and legal[caller][0] == "signal"
+            is_signal = callee == "timed" or (callee == "h" and caller in legal and legal[caller][0] == "signal")
             if not (is_signal or callee == caller or callee in pairs.get(caller, {0})):
                 wrong.setdefault(f"{callee} <- {caller}", []).append(" <- ".join(names))
     return stacks, wrong
