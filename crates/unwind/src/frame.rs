@@ -4,7 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StackFrame {
     /// AVMA of the next instruction for sampled and interrupted frames; otherwise the return
-    /// address, without signature.
+    /// address, without signature. At the start of an interrupted function it is one byte higher,
+    /// since readers look up the byte before the address of each outer frame.
     pub address: u64,
     /// Stack pointer in this frame: as sampled, or after the call returns. On x86 this is the
     /// canonical frame address of the inner frame. On AArch64 it is a lower bound if a frame

@@ -177,6 +177,13 @@ impl Unwinder {
             frame, registers, memory, modules, limit, frames, &blobs, &mut cache, observe,
         );
         self.cache = cache;
+        for frame in frames.iter_mut() {
+            // Readers look up the byte before, which belongs to another function.
+            let is_exact = frame.kind == FrameKind::Interrupted;
+            if is_exact && self.begins_function(frame.address, modules) {
+                frame.address = frame.address.wrapping_add(1);
+            }
+        }
         if let Some(process) = process
             && blobs.is_used()
         {
@@ -366,6 +373,13 @@ impl Unwinder {
             frames.push(frame);
             observe(frames, &registers);
         }
+    }
+
+    fn begins_function(&self, address: u64, modules: &dyn Modules) -> bool {
+        self.module_at(address, modules).is_some_and(|module| {
+            let svma = address.wrapping_sub(module.bias);
+            (module.table).is_some_and(|table| table.begins_function(svma))
+        })
     }
 
     fn module_at<'m>(&self, avma: u64, modules: &'m dyn Modules) -> Option<Module<'m>> {

@@ -378,6 +378,13 @@ impl UnwindTable {
         self.undescribed.begins_behind_call(self.arch, svma)
     }
 
+    /// Returns true at the start of a function, and in procedure linkage tables.
+    pub(crate) fn begins_function(&self, svma: u64) -> bool {
+        self.function_start(svma) == Some(svma)
+            || self.is_plt(svma)
+            || self.undescribed.begins_function(self.arch, svma)
+    }
+
     /// Returns an SVMA that the function at this one, in code without FDEs, ends before.
     pub(crate) fn next_start(&self, svma: u64) -> Option<u64> {
         self.undescribed.next_start(self.arch, svma)

@@ -72,8 +72,19 @@ impl UndescribedCode {
         let padding = code::padding(arch, behind);
         let start = svma.wrapping_add(padding as u64);
         let code = behind.get(padding..).unwrap_or(&[]);
-        code::begins_function(arch, code, padding > 0)
-            || self.starts(arch).binary_search(&start).is_ok()
+        code::begins_function(arch, code, padding > 0) || self.is_start(arch, start)
+    }
+
+    /// Returns true for an SVMA that may be the start of a function.
+    pub(crate) fn begins_function(&self, arch: Arch, svma: u64) -> bool {
+        let code = self.at(svma);
+        code.is_some_and(|code| {
+            code::begins_function(arch, code, true) || self.is_start(arch, svma)
+        })
+    }
+
+    fn is_start(&self, arch: Arch, svma: u64) -> bool {
+        self.starts(arch).binary_search(&svma).is_ok()
     }
 
     /// Returns the SVMA of the next function that code calls, or of the end of the code without FDEs.

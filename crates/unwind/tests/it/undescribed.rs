@@ -408,9 +408,11 @@ fn an_old_signal_frame_on_the_stack_is_none() {
     // add rsp, 0x200; ret; and: mov rax, 15; syscall
     let returns = [0x48, 0x81, 0xc4, 0, 2, 0, 0, 0xc3, 0x90];
     let restorer = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5];
-    for (code, caller, kind) in [
-        (returns, BEHIND_OUTER, FrameKind::Caller),
-        (restorer, INTERRUPTED, FrameKind::Interrupted),
+    for (code, ip, caller, kind) in [
+        (returns, INTERRUPTED, BEHIND_OUTER, FrameKind::Caller),
+        (restorer, INTERRUPTED, INTERRUPTED, FrameKind::Interrupted),
+        // Readers look up the byte before.
+        (restorer, LEAF, LEAF + 1, FrameKind::Interrupted),
     ] {
         let program = undescribed(
             &[],
@@ -424,7 +426,7 @@ fn an_old_signal_frame_on_the_stack_is_none() {
         let mut words = [0; 80];
         words[0] = BEHIND;
         // rsp, rip, flags, cs and ss.
-        words[1 + 20..][..4].copy_from_slice(&[0x7240, INTERRUPTED, 0x202, 0x2b << 48 | 0x33]);
+        words[1 + 20..][..4].copy_from_slice(&[0x7240, ip, 0x202, 0x2b << 48 | 0x33]);
         words[1 + 64] = BEHIND_OUTER;
         let stack = words.map(u64::to_le_bytes).concat();
         let mut frames = Vec::new();
