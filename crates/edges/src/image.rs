@@ -234,11 +234,9 @@ impl Image {
         let has_code = |at: u64| self.bytes(at).is_some_and(|bytes| bytes.starts_with(code));
         is_signal(address)
             || is_signal(address.wrapping_sub(1))
-            || has_code(address)
-            // Go's, which is recorded one byte higher: readers look up the byte before.
-            || has_code(address.wrapping_sub(1))
-            // At the system call itself.
-            || has_code(address.wrapping_sub(code.len() as u64))
+            // Go's is recorded one byte higher: readers look up the byte before. A sample may be at the
+            // system call or behind it.
+            || (0..=code.len() as u64).any(|within| has_code(address.wrapping_sub(within)))
     }
 
     /// Returns true if the code at an address is the root of a stack by its description, or by the

@@ -224,6 +224,8 @@ fn written_return_addresses_and_distant_pointers_are_possible() {
         (at("hidden"), at("end"), EdgeVerdict::Root),
         // The byte behind the start of the code.
         (at("caller"), at("signal") + 1, EdgeVerdict::Signal),
+        // The system call.
+        (at("caller"), at("signal") + 7, EdgeVerdict::Signal),
         (at("hidden"), at("start"), EdgeVerdict::NoCall),
     ];
     for (callee, caller, expected) in pairs {
