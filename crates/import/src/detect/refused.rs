@@ -162,11 +162,8 @@ const REFUSED: &[(&[u8], &str)] = &[
     ),
     (b"\xff\xfe", UTF_16),
     (b"\xfe\xff", UTF_16),
-    (
-        b"# To display the perf.data header info",
-        "is a report of perf, which has no samples; give rprof the perf.data file, or output of \
-         perf script",
-    ),
+    (b"# To display the perf.data header info", PERF_REPORT),
+    (b"# Overhead ", PERF_REPORT),
 ];
 
 /// Unsupported texts, by their first bytes and a later word. Blanks before texts do not matter.
@@ -209,6 +206,12 @@ const REFUSED_TEXTS: &[(&[u8], &[u8], &str)] = &[
     (b"", b" primitive calls) in ", CPROFILE),
     (b"", b" function calls in ", CPROFILE),
     (b"_     ._   __/__", b"Recorded:", PYINSTRUMENT),
+    (b"# Samples: ", b" of event ", PERF_REPORT),
+    (
+        b"CPU: ",
+        b"\nCounted ",
+        "is a report of OProfile, which has no stacks; `rprof record` the program",
+    ),
     (b"Function Stack", b"CPU Time", VTUNE),
     (b"Function", b"CPU Time", VTUNE),
     (b"Weight\t", b"Symbol Name", INSTRUMENTS),
@@ -287,6 +290,9 @@ const REFUSED_JSON: &[(&[u8], &str)] = &[
 ];
 
 pub(super) const UTF_16: &str = "is text in UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)";
+
+const PERF_REPORT: &str = "is a report of perf, which has no samples; give rprof the perf.data file, or output of perf \
+     script";
 
 const BPFTRACE: &str =
     "is output of bpftrace; fold it first with stackcollapse-bpftrace.pl of FlameGraph";
@@ -405,14 +411,14 @@ fn is_memray(start: &[u8]) -> bool {
     header.starts_with(b"\x04\x22\x4d\x18") && memchr::memmem::find(header, b"memray\0").is_some()
 }
 
-/// Returns true for a map that bpftrace printed: `@`, its name, and a key.
+/// Returns true for a map that bpftrace printed: `@`, its name, and a key or value.
 fn is_map_of_bpftrace(text: &[u8]) -> bool {
     let Some(name) = text.strip_prefix(b"@") else {
         return false;
     };
     let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     let len = name.iter().take_while(is_part).count();
-    name.get(len) == Some(&b'[')
+    matches!(name.get(len..), Some([b'[', ..] | [b':', b' ' | b'\n', ..]))
 }
 
 /// Returns true for austin's magic number, with a version.
@@ -467,6 +473,12 @@ mod tests {
                 "bcc's memleak",
             ),
             (b"Attached 1 probe\n", "stackcollapse-bpftrace"),
+            (b"@usecs: \n[1, 2)   5 |@@@|\n", "stackcollapse-bpftrace"),
+            (b"# Samples: 1K of event 'cycles'\n#\n", "perf.data file"),
+            (
+                b"CPU: Intel, speed 3500 MHz (estimated)\nCounted CPU_CLK_UNHALTED events\n",
+                "OProfile",
+            ),
             (
                 b"@samples[\n    f+12\n    main+3\n]: 12\n",
                 "stackcollapse-bpftrace",

@@ -197,8 +197,13 @@ impl<'d> Tree<'d> {
         out: &mut Collector<'_>,
     ) -> Result<Tree<'d>, String> {
         out.hold(nodes.len().saturating_mul(NODE_BYTES))?;
-        let ids = nodes.iter().enumerate();
-        let by_id: FxHashMap<i64, usize> = ids.map(|(at, node)| (node.id.get(), at)).collect();
+        let mut by_id: FxHashMap<i64, usize> = FxHashMap::default();
+        for (at, node) in nodes.iter().enumerate() {
+            let id = node.id.get();
+            if by_id.insert(id, at).is_some() {
+                return Err(format!("two nodes have the id {id}"));
+            }
+        }
         let mut parents = vec![None; nodes.len()];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(parent) = by_id
@@ -455,6 +460,14 @@ pub(super) mod tests {
                     node(1, "f", "")
                 ),
                 "node 9, which does not exist",
+            ),
+            (
+                format!(
+                    r#"{{"nodes":[{},{}],"samples":[1],"timeDeltas":[0]}}"#,
+                    node(1, "f", ""),
+                    node(1, "g", "")
+                ),
+                "two nodes have the id 1",
             ),
             (
                 format!(r#"{{"nodes":[{}]}}"#, node(1, "f", "7")),

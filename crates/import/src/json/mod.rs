@@ -13,6 +13,7 @@ use std::path::Path;
 
 use rprof_profile::Profile;
 use serde::de::DeserializeSeed;
+use serde_json::de::IoRead;
 
 use crate::collector::Collector;
 use crate::{Failed, ImportOptions};
@@ -31,39 +32,86 @@ pub(crate) fn read(
     options: &ImportOptions,
 ) -> Result<Profile, Failed> {
     let mut out = Collector::new(source, options, true);
-    let is_list = starts_list(input)?;
-    let mut json = serde_json::Deserializer::from_reader(BufReader::new(Limited::new(input)));
-    // `Limited` limits it. Calls of heap profiles are nested.
-    json.disable_recursion_limit();
+    let is_list = next_byte(input)? == Some(b'[');
+    let mut input = BufReader::new(Limited::new(input));
     let held = Held::new(&mut out);
-    let document = match is_list {
-        true => Seed::<List<TraceEvent>>::new(&held)
-            .deserialize(&mut json)
-            .map(|events| Document {
-                trace_events: Some(Box::new(events)),
-                ..Document::default()
-            }),
-        false => Seed::<Document>::new(&held).deserialize(&mut json),
+    let document = if is_list {
+        Document {
+            trace_events: Some(Box::new(events(&mut input, &held)?)),
+            ..Document::default()
+        }
+    } else {
+        let mut json = deserializer(&mut input);
+        let document = Seed::<Document>::new(&held).deserialize(&mut json);
+        let document = document.and_then(|document| json.end().map(|()| document));
+        document.map_err(|error| failed(error, ""))?
     };
-    let document = document.and_then(|document| json.end().map(|()| document));
-    let document = document.map_err(|error| match error.is_io() {
-        // I/O errors keep their kind.
-        true => Failed::Read(error.into()),
-        false if error.is_data() => Failed::Damaged(format!("{KNOWN}, or damaged: {error}")),
-        false => Failed::Damaged(error.to_string()),
-    })?;
     Ok(of_document(document, out)?)
 }
 
-/// Skips blanks, and returns true before a list: some Chrome traces are one.
-fn starts_list(input: &mut dyn BufRead) -> io::Result<bool> {
+fn deserializer<R: BufRead>(input: &mut R) -> serde_json::Deserializer<IoRead<&mut R>> {
+    let mut json = serde_json::Deserializer::from_reader(input);
+    // `Limited` limits it. Calls of heap profiles are nested.
+    json.disable_recursion_limit();
+    json
+}
+
+/// Converts an error. `place` is a prefix of the message.
+fn failed(error: serde_json::Error, place: &str) -> Failed {
+    match error.is_io() {
+        // I/O errors keep their kind.
+        true => Failed::Read(error.into()),
+        false if error.is_data() => Failed::Damaged(format!("{place}{KNOWN}, or damaged: {error}")),
+        false => Failed::Damaged(format!("{place}{error}")),
+    }
+}
+
+/// Reads a Chrome trace that is a list of events. Its writers may omit the end of the list, but not
+/// of an event (Trace Event Format, "JSON Array Format").
+fn events(input: &mut impl BufRead, held: &Held<'_, '_>) -> Result<List<TraceEvent>, Failed> {
+    let mut events: Vec<TraceEvent> = Vec::new();
+    let (mut count, mut wants_comma) = (0, false);
+    next_byte(input)?;
+    input.consume(1);
+    loop {
+        match (next_byte(input)?, wants_comma) {
+            (None, _) => return Ok(List(events)),
+            (Some(b']'), _) => {
+                input.consume(1);
+                return match next_byte(input)? {
+                    None => Ok(List(events)),
+                    Some(_) => Err(Failed::Damaged("text follows the list of events".into())),
+                };
+            }
+            (Some(b','), true) => {
+                input.consume(1);
+                wants_comma = false;
+            }
+            (Some(b'{'), false) => {
+                count += 1;
+                let read = held.read_into(&mut deserializer(input), &mut events);
+                read.map_err(|error| failed(error, &format!("event {count}: ")))?;
+                wants_comma = true;
+            }
+            _ => {
+                let message = format!("no object or end of the list follows event {count}");
+                return Err(Failed::Damaged(message));
+            }
+        }
+    }
+}
+
+/// Skips blanks, and returns the next byte without taking it; `None` at the end.
+fn next_byte(input: &mut dyn BufRead) -> io::Result<Option<u8>> {
     loop {
         let bytes = input.fill_buf()?;
+        let is_over = bytes.is_empty();
         let blanks = (bytes.iter().take_while(|byte| byte.is_ascii_whitespace())).count();
-        if blanks < bytes.len() || bytes.is_empty() {
-            return Ok(bytes.get(blanks) == Some(&b'['));
-        }
+        let next = bytes.get(blanks).copied();
         input.consume(blanks);
+        if next.is_some() || is_over {
+            return Ok(next);
+        }
     }
 }
 

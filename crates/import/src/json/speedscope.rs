@@ -217,7 +217,7 @@ impl Reader {
         at: f64,
         out: &mut Collector<'_>,
     ) -> Result<(), String> {
-        let exact = weight.max(0.0) * self.unit.unwrap_or(1.0) + self.rest;
+        let exact = weight * self.unit.unwrap_or(1.0) + self.rest;
         let weight = exact.round() as u64;
         self.rest = match (exact - weight as f64).is_finite() {
             true => exact - weight as f64,
@@ -252,6 +252,9 @@ impl Reader {
         let mut at = self.start;
         for (nth, frames) in stacks.iter().enumerate() {
             let weight = weights.get(nth).copied().unwrap_or(1.0);
+            if weight < 0.0 {
+                return Err(format!("sample {nth} has the negative weight {weight}"));
+            }
             let mut node = 0;
             // Root first.
             for frame in &frames.0 {
@@ -471,6 +474,10 @@ mod tests {
             (
                 document(r#"{"type":"sampled","samples":[[3]],"weights":[1]}"#),
                 "no frame 3",
+            ),
+            (
+                document(r#"{"type":"sampled","samples":[[0],[0]],"weights":[5,-3]}"#),
+                "sample 1 has the negative weight -3",
             ),
             (document(r#"{"type":"other"}"#), "unknown profile type"),
             ("{\"a\":1}".to_owned(), "no profile of the Firefox Profiler"),

@@ -149,12 +149,31 @@ mod tests {
         for text in [
             format!(r#"{{"traceEvents":[{CHUNKS}],"metadata":{{}}}}"#),
             format!("\n [{CHUNKS}]\n"),
+            // Writers may omit the end of the list.
+            format!("[{CHUNKS}"),
+            format!("[{CHUNKS},\n"),
+            format!("[{CHUNKS},\n]"),
         ] {
             let profile = read(&text).unwrap();
             assert_eq!(stacks(&profile), wanted);
             assert_eq!(&*profile.comms[profile.threads[0].comm as usize], "Worker");
             let times = profile.samples.as_ref().unwrap().times().to_vec();
             assert_eq!(times, [10_000, 30_000, 60_000]);
+        }
+    }
+
+    #[test]
+    fn lists_that_end_within_an_event_or_go_on_are_damaged() {
+        for (text, why) in [
+            (format!("[{}", &CHUNKS[..CHUNKS.len() - 20]), "event 6: EOF"),
+            (format!("[{CHUNKS}]["), "text follows"),
+            (format!("[{CHUNKS}] {{}}"), "text follows"),
+            (format!("[{CHUNKS} 5"), "follows event 6"),
+            (format!("[{CHUNKS},,"), "follows event 6"),
+            (format!("[{CHUNKS}{{}}]"), "follows event 6"),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(why), "{error}");
         }
     }
 

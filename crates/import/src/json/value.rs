@@ -31,6 +31,24 @@ impl<'c, 'o> Held<'c, 'o> {
         self.out.borrow_mut().hold(bytes).map_err(E::custom)
     }
 
+    /// Reads a value into a list, unless it is [unwanted](Value::is_wanted).
+    pub(super) fn read_into<'de, T: Value, D: Deserializer<'de>>(
+        &self,
+        input: D,
+        all: &mut Vec<T>,
+    ) -> Result<(), D::Error> {
+        let before = self.bytes.get();
+        let value = T::read(input, self)?;
+        match value.is_wanted() {
+            true => {
+                self.hold::<D::Error>(2 * size_of::<T>())?;
+                all.push(value);
+            }
+            false => self.back_to(before),
+        }
+        Ok(())
+    }
+
     /// Returns memory beyond this number of bytes to the budget.
     fn back_to(&self, bytes: usize) {
         let beyond = self.bytes.replace(bytes).saturating_sub(bytes);

@@ -17,7 +17,7 @@ impl<'t> FrameLine<'t> {
         let line = line.trim();
         let (address, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).ok()?;
-        let rest = without_instruction(rest.trim());
+        let rest = without_later_fields(rest.trim());
         let (function, object) = split_object(rest);
         let is_inlined = object == "inlined";
         Some(FrameLine {
@@ -87,11 +87,40 @@ fn without_offset(name: &str) -> &str {
     }
 }
 
-/// Strips the output of `-F +insn` and of branches after the frame.
-fn without_instruction(text: &str) -> &str {
-    let ends = [" ilen: ", " insn: ", " => "];
+/// Returns the end of the object, which is the last one of the first groups in brackets with a path:
+/// `f (/srv/app.js:10:5) (/tmp/perf-1.map) 0x1/0x2/P/-/-/0`.
+fn end_of_object(text: &str) -> Option<usize> {
+    let mut found = None;
+    for (at, _) in text.match_indices(") ") {
+        let (frame, rest) = text.split_at(at + 1);
+        if split_object(frame).1.starts_with(['/', '[']) {
+            found = Some(at + 1);
+            if !rest.starts_with(" (/") && !rest.starts_with(" ([") {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Strips fields that perf prints behind a frame without callers: instructions, targets of
+/// branches, registers, branch stacks, physical addresses.
+fn without_later_fields(text: &str) -> &str {
+    let ends = [" ilen: ", " insn: ", " => ", " ABI:"];
     let end = ends.iter().filter_map(|end| text.find(end)).min();
-    text[..end.unwrap_or(text.len())].trim_end()
+    let text = text[..end.unwrap_or(text.len())].trim_end();
+    if !text.ends_with(')')
+        && let Some(end) = end_of_object(text)
+    {
+        return &text[..end];
+    }
+    // A branch of a text without objects: `0x401136/0x401200/P/-/-/0`.
+    let mut words = text.match_indices(" 0x");
+    let branch = words.find(|(at, _)| {
+        let word = text[at + 1..].split(' ').next().unwrap_or("");
+        word.matches('/').count() > 3
+    });
+    text[..branch.map_or(text.len(), |(at, _)| at)].trim_end()
 }
 
 /// Splits `FUNCTION (OBJECT)`. Both may contain brackets and spaces: `f(int) const (/tmp/a
@@ -241,6 +270,32 @@ mod tests {
                 "\t 113c main+0x2 (/opt/w) ilen: 3 insn: 48 89 c3",
                 (0x113c, "main", "/opt/w"),
             ),
+            // -F +brstack, +brstacksym, +iregs, +phys_addr, without callchains.
+            (
+                "\t 113c main+0x2 (/opt/w) 0x401136/0x401200/P/-/-/0 0x1/0x2/M/-/-/3",
+                (0x113c, "main", "/opt/w"),
+            ),
+            (
+                "\t 113c f(int) (/opt/w (deleted)) f(int)+0x1/g() const+0x2/P/-/-/0",
+                (0x113c, "f(int)", "/opt/w (deleted)"),
+            ),
+            (
+                "\t 113c main+0x2 (/opt/w) ABI:2    AX:0x1    BX:0x2",
+                (0x113c, "main", "/opt/w"),
+            ),
+            (
+                "\t 113c main+0x2 ([kernel.kallsyms])           10f5e123",
+                (0x113c, "main", "[kernel.kallsyms]"),
+            ),
+            (
+                "\t 113c main+0x2 0x401136/0x401200/P/-/-/0",
+                (0x113c, "main", ""),
+            ),
+            (
+                "\t 113c foo (/x/app.js:10:5) (/tmp/perf-1.map) 0x1/0x2/P/-/-/0",
+                (0x113c, "foo (/x/app.js:10:5)", "/tmp/perf-1.map"),
+            ),
+            ("\t 113c operator() const", (0x113c, "operator() const", "")),
         ] {
             assert_eq!(parts(line), wanted, "{line}");
         }
