@@ -73,6 +73,10 @@ struct Origin {
     threads: usize,
 }
 
+/// Start of the profile, in microseconds. Chrome's developer tools (156) take 0 for a missing time,
+/// and then have negative sums and no range.
+const START: u64 = 1;
+
 /// The root, whose id is 1.
 const ROOT: u32 = 0;
 
@@ -108,8 +112,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let mut json = JsonWriter::new(out);
     json.begin()?;
     tree.write(&mut json)?;
-    json.value("startTime", &0)?;
-    json.value("endTime", &samples.end())?;
+    json.value("startTime", &START)?;
+    json.value("endTime", &(START + samples.end()))?;
     let ids = samples.nodes.iter().map(|node| u64::from(*node) + 1);
     json.column_with("samples", ids, number)?;
     json.column_with("timeDeltas", samples.deltas.iter().copied(), number)?;

@@ -108,19 +108,22 @@ fn source_language(profile: &Profile, function: &Function) -> Option<Language> {
 }
 
 /// Returns the percentage of the main event's weight by the language of the leaf, largest first.
-/// `None` unless interpreter code is [folded](Profile::fold_languages).
-pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(Language, f64)>> {
+/// Waits have no language: `waiting`. `None` unless interpreter code is
+/// [folded](Profile::fold_languages).
+pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(&'static str, f64)>> {
     if !profile.quality.is_by_language {
         return None;
     }
-    let mut shares: BTreeMap<Language, f64> = BTreeMap::new();
+    let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
     for (leaf, share) in leaves(profile) {
-        let language = match Language::of(leaf, profile.object(leaf.object)) {
+        let object = profile.object(leaf.object);
+        let name = match Language::of(leaf, object) {
+            _ if object.kind == ObjectKind::Waiting => "waiting",
             // Few names prove a compiled language, so one share would mislead.
-            language if language.is_native() => Language::Native,
-            language => language,
+            language if language.is_native() => Language::Native.name(),
+            language => language.name(),
         };
-        *shares.entry(language).or_insert(0.0) += share;
+        *shares.entry(name).or_insert(0.0) += share;
     }
     let mut shares: Vec<_> = shares.into_iter().collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -5,9 +5,7 @@ mod text;
 use std::time::Duration;
 
 use rprof_profile::memory::{Coverage, Requests};
-use rprof_profile::{
-    CpuTime, Language, LatencyTally, OffCpuTime, Profile, Reason, Runtime, StackPosition,
-};
+use rprof_profile::{CpuTime, LatencyTally, OffCpuTime, Profile, Reason, Runtime, StackPosition};
 
 use crate::clean::brief;
 use crate::heat;
@@ -55,8 +53,9 @@ pub enum Finding {
     },
     /// Interpreter code is folded into the functions that it runs.
     ByLanguage {
-        /// Self share by language, in percent of the main event's weight, largest first.
-        shares: Vec<(Language, f64)>,
+        /// Self share by language, in percent of the main event's weight, largest first. Waits have
+        /// no language, and are `waiting`.
+        shares: Vec<(&'static str, f64)>,
     },
     /// Stacks show the functions of an interpreter instead of the interpreted program.
     Interpreter {

@@ -1,6 +1,6 @@
 use super::*;
 use rprof_profile::memory::Requests;
-use rprof_profile::{ProfileBuilder, WeightUnit};
+use rprof_profile::{Object, ObjectKind, ProfileBuilder, WeightUnit};
 
 fn time(sampled: u64, used: u64, wall: u64, tasks: u64) -> CpuTime {
     let ms = Duration::from_millis;
@@ -164,6 +164,33 @@ fn causes_are_sorted_by_the_self_share_that_they_hide() {
     assert_eq!(unnamed(&profile), expected);
     profile.quality.is_by_language = true;
     assert_eq!(unnamed(&profile), expected[..1]);
+}
+
+#[test]
+fn waits_have_no_language() {
+    let mut builder = ProfileBuilder::new();
+    let event = builder.add_event("wall-clock", WeightUnit::Nanoseconds);
+    let thread = builder.intern_thread_name("t");
+    let app = builder.intern_object("app");
+    let waits = builder.add_object(Object {
+        name: "[off-cpu]".into(),
+        kind: ObjectKind::Waiting,
+        build_id: None,
+        runtime: None,
+    });
+    let work = builder.intern_function(Ok("work"), app);
+    let wait = builder.intern_function(Ok("[futex]"), waits);
+    for (leaf, weight) in [(work, 10), (wait, 90)] {
+        let stack = builder.intern_stack(&[work, leaf]);
+        builder.add_samples(event, thread, stack, 1, weight);
+    }
+    let mut profile = builder.finish();
+    profile.quality.is_by_language = true;
+    let mut statements = findings(&profile)
+        .into_iter()
+        .map(|found| found.statement());
+    let wanted = "by language: self is 90.0% waiting, 10.0% native";
+    assert!(statements.any(|text| text.starts_with(wanted)), "{wanted}");
 }
 
 #[test]

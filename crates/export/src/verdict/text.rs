@@ -6,7 +6,7 @@ use std::time::Duration;
 use rprof_profile::memory::{Coverage, Requests};
 use rprof_profile::unit::counted;
 use rprof_profile::waits::idle::IDLE;
-use rprof_profile::{Language, LatencyTally, Reason, RecordingCount, Runtime};
+use rprof_profile::{LatencyTally, Reason, RecordingCount, Runtime};
 
 use super::Finding;
 use crate::amounts::bytes;
@@ -189,9 +189,9 @@ fn unnamed_text(share: f64, own: f64, object: &str, reason: &Reason) -> String {
     }
 }
 
-fn languages_text(shares: &[(Language, f64)]) -> String {
+fn languages_text(shares: &[(&str, f64)]) -> String {
     let shares = shares.iter().filter(|(_, share)| *share >= 0.05);
-    let shares = shares.map(|(language, share)| format!("{share:.1}% {}", language.name()));
+    let shares = shares.map(|(language, share)| format!("{share:.1}% {language}"));
     let shares: Vec<String> = shares.collect();
     format!(
         "by language: self is {}; interpreters count for the functions that they run",
