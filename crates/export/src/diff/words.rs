@@ -6,7 +6,7 @@ use rprof_profile::compare::{
 };
 
 use super::amount::{amount, change, interval, limit, noun, percent, points};
-use super::memory;
+use super::{cautions, memory};
 use crate::amounts::{count, counted};
 use crate::clean::{clean, shorten};
 
@@ -358,7 +358,10 @@ fn why_suspected(diff: &ProfileDiff) -> String {
         _ if diff.is_certain() => {
             "; it is new or gone, and the change around it may be chance".into()
         }
-        _ => "; see why the sides hardly compare".into(),
+        _ => match cautions::withholding(diff) {
+            Some(why) => format!("; not certain: {}", cautions::caution(why)),
+            None => "; not certain".into(),
+        },
     }
 }
 

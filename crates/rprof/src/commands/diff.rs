@@ -34,7 +34,7 @@ use crate::wording::messages::{Failure, say};
 /// Exit status of a gate that found a regression.
 const REGRESSED: u8 = 3;
 
-/// Exit status of a strict gate without a verdict.
+/// Exit status of an inconclusive strict gate.
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
@@ -316,7 +316,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Returns the exit status. Prints the reason if the gate fails or has no verdict.
+    /// Returns the exit status. Prints the reason if the gate fails or is inconclusive.
     fn gate(&self, diff: &ProfileDiff, limit: f64) -> u8 {
         let limit = limit * 100.0;
         match diff.gate() {
@@ -330,7 +330,7 @@ impl Request<'_> {
             }
             Gate::Inconclusive => {
                 say(format_args!(
-                    "no verdict for the limit of {limit} %: {}",
+                    "undecided at the limit of {limit} %: {}",
                     words::open_question(diff)
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }

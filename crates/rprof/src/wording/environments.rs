@@ -61,15 +61,13 @@ pub(crate) fn reservations(sides: [&[RecordedOn]; 2], per: Option<Work>) -> Vec<
         all
     };
     if let [one, other, ..] = distinct(|machine| machine.cpu.as_ref())[..] {
-        reservations.push(format!("processors differ ({one}; {other}): no verdict"));
+        reservations.push(format!("processors differ ({one}; {other})"));
     }
     if let [one, other, ..] = distinct(|machine| machine.cpus.as_ref())[..] {
-        reservations.push(format!(
-            "numbers of CPUs differ ({one}; {other}): no verdict"
-        ));
+        reservations.push(format!("numbers of CPUs differ ({one}; {other})"));
     }
     if let [one, other, ..] = distinct(|machine| machine.kernel.as_ref())[..] {
-        reservations.push(format!("kernels differ ({one}; {other}): no verdict"));
+        reservations.push(format!("kernels differ ({one}; {other})"));
     }
     let seconds = |side: &[RecordedOn]| {
         let known: Vec<f64> = side.iter().filter_map(|m| m.seconds).collect();
@@ -80,8 +78,8 @@ pub(crate) fn reservations(sides: [&[RecordedOn]; 2], per: Option<Work>) -> Vec<
         && (old / new).max(new / old) > 1.2
     {
         reservations.push(format!(
-            "recorded times differ ({old:.1} s; {new:.1} s): no verdict; --per second compares \
-             rates, --per total shares"
+            "recorded times differ ({old:.1} s; {new:.1} s): --per second compares rates, --per \
+             total shares"
         ));
     }
     reservations
