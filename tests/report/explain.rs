@@ -64,10 +64,13 @@ const C: [Cause; 26] = [
 ];
 
 /// Causes that names show only together with system calls or instructions.
-const INSTRUCTIONS: [Cause; 3] = [
+const INSTRUCTIONS: [Cause; 6] = [
     ("turns", "waits for another thread", "take_turn"),
     ("counts", "atomic instruction `lock", "count_up"),
     ("naps", "again and again (polling)", "wait_ready"),
+    ("watch", "reads memory and changes nothing", "await_flag"),
+    ("divide", "at divisions such as `div", "pick_buckets"),
+    ("walk", "result of the round before", "walk_list"),
 ];
 
 /// Causes that only waits show.

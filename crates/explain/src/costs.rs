@@ -18,6 +18,21 @@ const MOST: f64 = 30.0;
 /// Sentences at most.
 const MAX_SENTENCES: usize = 6;
 
+/// System calls that wait for input, unless they are told not to.
+const POLLS: [&str; 8] = [
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "recvfrom",
+    "recvmsg",
+];
+
+/// Share of the time asleep of a thread that does not wait, in percent.
+const NEVER: f64 = 10.0;
+
 /// Kind of work of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spent {
@@ -223,6 +238,20 @@ fn label(spent: Spent) -> &'static str {
     }
 }
 
+/// Returns the share of the time that the program slept, at most, in percent, if one thread has all
+/// samples.
+fn sleep_of_only_thread(stacks: &Stacks<'_>) -> Option<f64> {
+    let mut threads = stacks.entries().map(|entry| entry.thread);
+    let first = threads.next()?;
+    let time = stacks.profile.quality.cpu_time.as_ref()?;
+    let wall = time.wall.filter(|wall| !wall.is_zero())?;
+    let off = time.off_cpu()?;
+    let asleep = off.asleep + off.unclear + off.stopped;
+    threads
+        .all(|thread| thread == first)
+        .then(|| 100.0 * asleep.as_secs_f64() / wall.as_secs_f64())
+}
+
 fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
     let share = stacks.share(cost.weight);
     let mut functions: Vec<(&FunctionId, &u64)> = cost.functions.iter().collect();
@@ -262,6 +291,17 @@ fn sentence(stacks: &Stacks<'_>, spent: Spent, cost: &Cost) -> Sentence {
         text += &format!(", {part} in system calls ({})", syscalls.join(", "));
     }
     text += ".";
+    let is_polling = || syscalls.first().is_some_and(|name| POLLS.contains(name));
+    if spent == Spent::Syscall
+        && is_polling()
+        && let Some(asleep) = sleep_of_only_thread(stacks).filter(|share| *share <= NEVER)
+    {
+        text += &format!(
+            " The program slept for {} of the time, so they return at once: it polls, or always \
+             finds work.",
+            share_text(asleep)
+        );
+    }
     if let Spent::Kind(at) = spent
         && !KINDS[at].remedy.is_empty()
     {

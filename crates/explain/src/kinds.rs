@@ -155,7 +155,7 @@ pub(crate) const KINDS: &[Kind] = &[
         objects: "*/python?.*/copy.py",
         ..kind(
             "copying objects with all that they contain",
-            "structuredClone*",
+            "structuredClone* v8::internal::ValueSerializer::* v8::internal::ValueDeserializer::*",
             "",
         )
     },
@@ -213,6 +213,15 @@ pub(crate) const KINDS: &[Kind] = &[
              std::collections::hash::* runtime.mapaccess* \
              runtime.mapassign* internal/runtime/maps.* g_hash_table_* java.util.HashMap.*",
             "They are slow if many keys have one hash value.",
+        )
+    },
+    Kind {
+        is_outer: true,
+        ..kind(
+            "searching and filling ordered trees",
+            "std::_Rb_tree<* std::map<* std::set<* alloc::collections::btree::* \
+             java.util.TreeMap.*",
+            "",
         )
     },
     kind(
@@ -288,6 +297,14 @@ pub(crate) const KINDS: &[Kind] = &[
          core::num::dec2flt*",
         "",
     ),
+    Kind {
+        objects: "*/_strptime.py",
+        ..kind(
+            "reading dates from text",
+            "strptime __strptime* java.time.format.DateTimeFormatter.parse* time.Parse*",
+            "",
+        )
+    },
     kind(
         "random numbers",
         "rand random __random* rand_r lrand48* std::mersenne_twister_engine<* rand::* \

@@ -10,7 +10,7 @@
 //! | `measured` | samples, duration, losses, incomplete stacks |
 //! | `places` | objects, functions, source lines |
 //! | `costs` | kinds of work: allocation, copying, page faults, system calls, … |
-//! | `threads` | phases of a single thread, short processes, loops that wait |
+//! | `threads` | phases of a single thread, short processes, slow machine code |
 //! | `waits` | waits by reason |
 //! | `changes` | functions that changed between two recordings |
 //!
@@ -45,7 +45,7 @@ use rprof_profile::compare::ProfileDiff;
 
 pub use costs::RuntimeWork;
 pub use sentence::{Explanation, Sentence, Topic};
-pub use threads::HotLoop;
+pub use threads::{CodeCause, HotCode};
 
 /// Explains a profile. `input` is the file, as the commands of the sentences name it; empty for the
 /// default file.

@@ -202,12 +202,14 @@ fn go_programs(profile: &Profile) -> FxHashSet<ObjectId> {
 /// Returns true for functions of the standard libraries of C++ and Rust, by name. If a program
 /// defines a type, it also defines the methods of standard traits.
 fn is_standard(name: &str) -> bool {
-    const PATHS: [&str; 6] = [
+    const PATHS: [&str; 8] = [
         "std::",
         "core::",
         "alloc::",
         "hashbrown::",
         "__gnu_cxx::",
+        "__gthread_",
+        "__gthrw_",
         "__rust",
     ];
     let starts = |text: &str| PATHS.iter().any(|path| text.starts_with(path));
@@ -314,6 +316,7 @@ mod tests {
         for name in [
             "_start",
             "std::vector<int>::push_back",
+            "__gthread_mutex_lock",
             "<std::path::Path>::join",
             "hashbrown::map::make_hash",
             "<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec",

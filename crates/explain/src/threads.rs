@@ -1,5 +1,5 @@
-//! Phases of a single thread in a program with several, short processes, and loops where threads
-//! wait for each other.
+//! Phases of a single thread in a program with several, short processes, and causes that machine
+//! code shows.
 
 use rprof_export::clean::{clean, shell_word, shorten};
 use rprof_export::names::CleanNames;
@@ -21,52 +21,128 @@ const WORTH: f64 = 20.0;
 /// Processes that are worth a sentence.
 const MANY_PROCESSES: usize = 20;
 
-/// Loop of machine code with most of the time of a function.
+/// Machine code with most of the time of a function.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HotLoop {
+pub struct HotCode {
     /// Name of the function. May contain any character.
     pub function: String,
-    /// Share of the CPU time in the loop, in percent.
+    /// Share of the CPU time in the loop, or at the instruction, in percent.
     pub share: f64,
-    /// Number of instructions.
+    /// Number of instructions of the loop.
     pub instructions: usize,
-    /// Instruction that tells the cause: `pause`, `lock xadd`.
-    pub cause: String,
-    /// True if the instruction is a hint to the processor that the loop waits.
-    pub is_spin: bool,
+    /// Cause of the time.
+    pub cause: CodeCause,
     /// Number of threads with samples in the function.
     pub threads: usize,
 }
 
+/// What the machine code tells about its time. Texts are instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodeCause {
+    /// The loop has a hint to the processor that it waits: `pause`.
+    Hint(String),
+    /// The loop reads memory and changes nothing, so it runs until other code changes the memory.
+    Watches,
+    /// An atomic instruction, without operands: `lock xadd`.
+    Atomic(String),
+    /// A division or square root.
+    Division(String),
+    /// A load whose address is its own result of the round before.
+    Chain(String),
+    /// A load of another kind.
+    Load(String),
+    /// Accesses to memory that the loop writes, not by atomic instructions: the operand.
+    Write(String),
+    /// Arithmetic of floating-point numbers.
+    Float(String),
+    /// The first instructions behind conditional jumps.
+    Branches,
+}
+
 impl Explanation {
-    /// Adds sentences about loops of machine code, for causes that names do not show.
+    /// Adds sentences about machine code, for causes that names do not show.
     #[must_use]
-    pub fn with_loops(self, loops: &[HotLoop]) -> Explanation {
-        self.with_sentences(loops.iter().filter_map(HotLoop::sentence))
+    pub fn with_code(self, code: &[HotCode]) -> Explanation {
+        self.with_sentences(code.iter().filter_map(HotCode::sentence))
     }
 }
 
-impl HotLoop {
-    /// Returns the sentence; `None` if the loop has no sure cause.
+impl HotCode {
+    /// Returns the sentence; `None` if the code has no sure cause.
     pub(crate) fn sentence(&self) -> Option<Sentence> {
+        use CodeCause::{Atomic, Branches, Chain, Division, Float, Hint, Load, Watches, Write};
         let function = shorten(&clean(&self.function), MAX_NAME).into_owned();
-        let cause = clean(&self.cause);
-        let text = match (self.is_spin, self.threads) {
-            (true, _) => format!(
-                "{} of the CPU time is in a loop of {} instructions of {function} with `{cause}`: it waits \
-                 for another thread and uses the CPU meanwhile (a spin lock). A mutex lets others \
-                 run.",
-                share_text(self.share),
-                self.instructions,
+        let share = share_text(self.share);
+        let in_loop = format!(
+            "{share} of the CPU time is in a loop of {} instructions of {function}",
+            self.instructions
+        );
+        let at = |what: &str, text: &str| {
+            format!(
+                "{share} of the CPU time is at {what} `{}` of {function}",
+                clean(text)
+            )
+        };
+        let text = match &self.cause {
+            Hint(hint) => format!(
+                "{in_loop} with `{}`: it waits for another thread and uses the CPU meanwhile (a \
+                 spin lock). A mutex lets others run.",
+                clean(hint)
             ),
-            (false, 2..) => format!(
-                "{} of the CPU time is at the atomic instruction `{cause}` of {function}, which {} threads \
-                 run. It is slow if several CPUs write to the same 64 bytes: a counter or lock of \
-                 all, or false sharing.",
-                share_text(self.share),
-                self.threads,
+            Watches => format!(
+                "{in_loop} that reads memory and changes nothing: it waits until other code changes \
+                 the memory, and uses the CPU meanwhile (a spin loop). A mutex or condition \
+                 variable lets others run."
             ),
-            _ => return None,
+            Atomic(text) if self.threads > 1 => format!(
+                "{}, which {} threads run. It is slow if several CPUs write to the same 64 bytes: a \
+                 counter or lock of all, or false sharing.",
+                at("the atomic instruction", text),
+                self.threads
+            ),
+            Division(text) => {
+                let what = match text.contains("sqrt") {
+                    true => "square roots such as",
+                    false => "divisions such as",
+                };
+                let is_of_integers = ["div ", "idiv ", "udiv ", "sdiv "];
+                let by_constant = match is_of_integers.iter().any(|name| text.starts_with(name)) {
+                    true => " Compilers turn a division by a constant into a multiplication.",
+                    false => "",
+                };
+                format!(
+                    "{}, which take several times as long as multiplications.{by_constant}",
+                    at(what, text)
+                )
+            }
+            Chain(text) => format!(
+                "{}, which needs the result of the round before as its address (a list or tree): \
+                 each waits for the one before. Arrays have no such order.",
+                at("the load", text)
+            ),
+            Load(text) => format!(
+                "{}. It may wait for memory that is in no cache: `rprof stat -e cache-misses` counts \
+                 that.",
+                at("the load", text)
+            ),
+            Write(operand) if self.threads > 1 => format!(
+                "{share} of the CPU time is at accesses to `{}` in {function}, which {} threads run. \
+                 Several CPUs may write to the same 64 bytes (false sharing): `perf c2c record` \
+                 shows that.",
+                clean(operand),
+                self.threads
+            ),
+            Float(text) => format!(
+                "{}. They may wait for earlier results, or the numbers may be denormal (almost \
+                 zero), which is slow: `rprof stat A ::: B` compares runs with other numbers.",
+                at("calculations such as", text)
+            ),
+            Branches => format!(
+                "{share} of the CPU time is at the first instructions behind conditional jumps of \
+                 {function}. The processor may guess these jumps wrong: `rprof stat -e \
+                 branch-misses` counts that."
+            ),
+            Atomic(_) | Write(_) => return None,
         };
         Some(Sentence {
             topic: Topic::Why,
@@ -289,30 +365,31 @@ mod tests {
     }
 
     #[test]
-    fn loops_with_a_sure_cause_have_a_sentence() {
-        let found = HotLoop {
-            function: "take(int)".to_owned(),
-            share: 71.2,
-            instructions: 4,
-            cause: "pause".to_owned(),
-            is_spin: true,
-            threads: 1,
+    fn code_with_a_sure_cause_has_a_sentence() {
+        let said = |cause, threads| {
+            let code = HotCode {
+                function: "take(int)".to_owned(),
+                share: 71.2,
+                instructions: 4,
+                cause,
+                threads,
+            };
+            code.sentence()
         };
-        let spin = found.sentence().expect("a sentence");
+        let spin = said(CodeCause::Hint("pause".to_owned()), 1).expect("a sentence");
         assert!(
             spin.text
                 .starts_with("71% of the CPU time is in a loop of 4 instructions of take(int)")
         );
         assert_eq!(spin.command, "annotate 'take(int)'");
-        let atomic = |threads| HotLoop {
-            cause: "lock xadd".to_owned(),
-            is_spin: false,
-            threads,
-            ..found.clone()
-        };
-        let shared = atomic(2).sentence().expect("a sentence");
-        assert!(shared.text.contains("false sharing"), "{}", shared.text);
-        assert_eq!(atomic(1).sentence(), None);
+        for cause in [CodeCause::Atomic, CodeCause::Write] {
+            let shared = said(cause("lock xadd".to_owned()), 2).expect("a sentence");
+            assert!(shared.text.contains("false sharing"), "{}", shared.text);
+            assert_eq!(said(cause("lock xadd".to_owned()), 1), None);
+        }
+        let root = said(CodeCause::Division("sqrtsd xmm0,xmm1".to_owned()), 1);
+        let root = root.expect("a sentence").text;
+        assert!(root.contains("at square roots such as `sqrtsd xmm0,xmm1` of take(int), which"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => commands::diff::run(&args),
         Command::Gate(args) => commands::gate::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
-        Command::Collapse(args) => commands::collapse::run(&args),
+        Command::Collapse(args) => commands::export::collapse(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Push(args) => commands::push::run(&args),
         Command::Script(args) => commands::script::run(&args),

@@ -1,4 +1,4 @@
-//! `rprof export`.
+//! `rprof export` and `rprof collapse`.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,8 @@ use rprof_profile::waits::is_of_waits;
 use rprof_profile::{EventSummary, Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
-use crate::cli::{ExportArgs, LabelArg};
+use crate::cli::{CollapseArgs, ExportArgs, LabelArg};
+use crate::input::nothing_found;
 use crate::input::recordings::{Callee, read_merged, tell_others, warn};
 use crate::terminal::output::Output;
 use crate::terminal::progress::{CountedWriter, WorkLine};
@@ -127,4 +128,24 @@ fn by_suffix(path: &Path) -> Result<&'static ExportFormat, Failure> {
         );
         Failure::with_status(2, anyhow::anyhow!(message))
     })
+}
+
+pub(crate) fn collapse(args: &CollapseArgs) -> Outcome {
+    let output = Output::prepare(&args.output)?;
+    let options = args.waits.choose(args.input.options())?;
+    let mut profile = (args.input).profile_and(None, &options, &Keys::FUNCTIONS, Callee::Kept)?;
+    args.waits.join(&mut profile)?;
+    warn(&profile, args.input.quiet);
+    let no_samples = || nothing_found::without_samples(&args.input.paths());
+    let event = profile.main_event().ok_or_else(no_samples)?;
+    tell_others(&profile, event, "folded", args.input.quiet);
+    output.write(|out| {
+        Ok(folded::write(
+            &profile,
+            event,
+            args.input.filter.weight(),
+            out,
+        )?)
+    })?;
+    Ok(0)
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod annotate;
 pub(crate) mod code_of_page;
-pub(crate) mod collapse;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -12,6 +11,7 @@ pub(crate) mod export;
 pub(crate) mod flamegraph;
 pub(crate) mod gate;
 pub(crate) mod header;
+pub(crate) mod hot_code;
 pub(crate) mod html;
 pub(crate) mod list;
 pub(crate) mod manual;

@@ -283,19 +283,8 @@ pub(crate) fn read_even_empty(
                 profiles.push(text.profile(keys, &options, &budget)?);
             }
             Input::Recording(data) => {
-                check_events(&data, &filter.events)?;
-                check_waits(&data, options)?;
-                check_latency(&data, args)?;
-                check_requests(&data, options)?;
+                let options = checked_options(&data, args, options, keys)?;
                 not_shown::tell(&data, args, quiet);
-                let options = Options {
-                    by_thread: options.by_thread || keys.pid || keys.tid,
-                    by_line: keys.line,
-                    filter: args.with_times_of(filter, &data)?,
-                    by_language: !args.symbols.no_by_language,
-                    latency: args.latency,
-                    ..options.clone()
-                };
                 profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
                 let subject = recording_facts::subject(&data);
                 if !subject.is_empty() && !subjects.contains(&subject) {
@@ -322,6 +311,31 @@ pub(crate) fn read_even_empty(
         subjects,
         places,
         facts,
+    })
+}
+
+/// Returns the options for a recording, with its own times.
+///
+/// # Errors
+///
+/// The recording lacks data that the options or filters need.
+pub(crate) fn checked_options(
+    data: &PerfData,
+    args: &FilterArgs,
+    options: &Options,
+    keys: &Keys,
+) -> Result<Options, Failure> {
+    check_events(data, &options.filter.events)?;
+    check_waits(data, options)?;
+    check_latency(data, args)?;
+    check_requests(data, options)?;
+    Ok(Options {
+        by_thread: options.by_thread || keys.pid || keys.tid,
+        by_line: keys.line,
+        filter: args.with_times_of(&options.filter, data)?,
+        by_language: !args.symbols.no_by_language,
+        latency: args.latency,
+        ..options.clone()
     })
 }
 
@@ -428,7 +442,7 @@ pub(crate) fn analyse(
 pub(crate) struct Symbols {
     /// Memory budget for profiles of other tools.
     pub(crate) budget: ReadingBudget,
-    symbolizer: Symbolizer,
+    pub(crate) symbolizer: Symbolizer,
     downloads: Option<Downloads>,
 }
 
