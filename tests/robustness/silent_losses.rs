@@ -156,3 +156,32 @@ fn samples_without_fields_are_told() {
     let run = here.rprof("report -i x.data").ok();
     run.prints("without any field: unknown code");
 }
+
+/// A copy that was cut lacks the data that the report explains with.
+#[test]
+fn cut_recordings_are_not_explained_by_other_causes() {
+    needs!(PerfEvents);
+    let here = recording("-F 999 -g");
+    let whole = std::fs::read(here.path("perf.data")).expect("a recording");
+    let word =
+        |at: usize| u64::from_ne_bytes(whole[at..at + 8].try_into().expect("8 bytes")) as usize;
+    let (data_at, data_len) = (word(40), word(48));
+    for len in [data_at + data_len / 2, data_at + data_len] {
+        let cut = &whole[..len];
+        std::fs::write(here.path("x.data"), cut).expect("it can be written");
+        let run = here.rprof("report -i x.data").ok();
+        run.prints("are missing");
+        for cause in [
+            "frame pointers",
+            "another machine",
+            "another kernel",
+            "reach their root",
+        ] {
+            assert!(!run.out().contains(cause), "{cause:?} in\n{run}");
+        }
+        let explained = here.rprof("explain x.data").ok();
+        assert!(!explained.out().contains("frame pointers"), "{explained}");
+        let drawn = here.rprof("flamegraph -o - -i x.data").ok();
+        assert!(!drawn.out().contains("of stacks complete"), "{drawn}");
+    }
+}

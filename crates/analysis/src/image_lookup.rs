@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use rprof_perfdata::PerfData;
 use rprof_perfdata::features::run::ClockData;
+use rprof_perfdata::{Feature, PerfData};
 use rprof_processes::{Image, ImageId, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Reason};
 use rustc_hash::FxHashMap;
@@ -36,6 +36,8 @@ pub(crate) struct ImageLookup {
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     /// True if host and kernel release are equal.
     is_here: bool,
+    /// True if the host name or the kernel release is missing, as the file was cut.
+    lacks_header: bool,
     /// True for a root folder of the user. Its files are trusted to match.
     has_root: bool,
     /// True if this machine has booted since the recording.
@@ -61,6 +63,8 @@ impl ImageLookup {
         ImageLookup {
             build_ids,
             is_here: machine.is_here,
+            lacks_header: features.is_cut()
+                && !(features.has(Feature::HOSTNAME) && features.has(Feature::OSRELEASE)),
             has_root,
             is_from_before_boot: machine.is_from_before_boot,
             written: std::fs::metadata(data.path())
@@ -74,6 +78,7 @@ impl ImageLookup {
         ImageLookup {
             build_ids: FxHashMap::default(),
             is_here: true,
+            lacks_header: false,
             has_root,
             is_from_before_boot: false,
             written: None,
@@ -158,10 +163,12 @@ impl ImageLookup {
         }
     }
 
-    /// Fails with `reason` if there is no build-id and another machine made the recording.
+    /// Fails with `reason` if there is no build-id and another machine made the recording, or with
+    /// [`Reason::HeaderMissing`] if the machine is unknown.
     fn known_here(&self, build_id: Option<BuildId>, reason: Reason) -> Result<(), Reason> {
         match build_id.is_some() || self.is_here {
             true => Ok(()),
+            false if self.lacks_header => Err(Reason::HeaderMissing),
             false => Err(reason),
         }
     }

@@ -107,9 +107,12 @@ fn source_language(profile: &Profile, function: &Function) -> Option<Language> {
     source.or_else(|| Some(of_name()?.language))
 }
 
+/// Name of the share of waits.
+const WAITING: &str = "waiting";
+
 /// Returns the percentage of the main event's weight by the language of the leaf, largest first.
 /// Waits have no language: `waiting`. `None` unless interpreter code is
-/// [folded](Profile::fold_languages).
+/// [folded](Profile::fold_languages), and for waits only.
 pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(&'static str, f64)>> {
     if !profile.quality.is_by_language {
         return None;
@@ -118,7 +121,7 @@ pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(&'static str, f
     for (leaf, share) in leaves(profile) {
         let object = profile.object(leaf.object);
         let name = match Language::of(leaf, object) {
-            _ if object.kind == ObjectKind::Waiting => "waiting",
+            _ if object.kind == ObjectKind::Waiting => WAITING,
             // Few names prove a compiled language, so one share would mislead.
             language if language.is_native() => Language::Native.name(),
             language => language.name(),
@@ -127,7 +130,7 @@ pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(&'static str, f
     }
     let mut shares: Vec<_> = shares.into_iter().collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    Some(shares)
+    (shares.iter().any(|(name, _)| *name != WAITING)).then_some(shares)
 }
 
 /// Returns the hottest function by self in objects without inline information, with its percentage.
@@ -213,6 +216,7 @@ mod tests {
                         name: (*object).into(),
                         kind: match object.starts_with('[') {
                             true if *object == "[jit]" => ObjectKind::Jit,
+                            true if *object == "[waiting]" => ObjectKind::Waiting,
                             true => ObjectKind::Kernel,
                             false => ObjectKind::File,
                         },
@@ -238,6 +242,20 @@ mod tests {
         ]);
         let shares: Vec<_> = unnamed_self(&profile).into_iter().collect();
         assert_eq!(shares, [(("libz.so.1", Reason::Stripped), 84.0)]);
+    }
+
+    #[test]
+    fn wait_reasons_count_for_no_language() {
+        let wait = (&[(Ok("futex"), "[waiting]")][..], 70);
+        let of = |stacks: &[(Frames<'_>, u64)]| {
+            let mut profile = profile(stacks);
+            profile.quality.is_by_language = true;
+            self_by_language(&profile)
+        };
+        assert_eq!(of(&[wait]), None);
+        let read = (&[(Ok("vfs_read"), "[kernel.kallsyms]")][..], 30);
+        let shares = vec![(WAITING, 70.0), (Language::Kernel.name(), 30.0)];
+        assert_eq!(of(&[wait, read]), Some(shares));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Reason {
     FileChanged,
     /// Recorded on another machine without a build-id, so a file here may differ.
     Unidentified,
+    /// The part of the recording that identifies the image is missing.
+    HeaderMissing,
     /// No full symbol table, and the function is not exported.
     Stripped,
     /// No symbol covers this address.
@@ -72,6 +74,7 @@ impl Reason {
         Self::BuildIdMismatch,
         Self::FileChanged,
         Self::Unidentified,
+        Self::HeaderMissing,
         Self::Stripped,
         Self::NoSymbolAtAddress,
         Self::DebugFileTooLong,
@@ -135,6 +138,11 @@ impl Reason {
                 "unidentified",
                 "recorded without a build-id, perhaps on another machine",
                 Some("Report on the recorded machine, or record with build-ids."),
+            ),
+            Self::HeaderMissing => (
+                "header_missing",
+                "the part of the recording that identifies it is missing",
+                Some("Copy the whole recording, or record again."),
             ),
             Self::Stripped => (
                 "stripped",

@@ -131,9 +131,10 @@ impl FileHeader {
                 data_len - (data_end - data_start) as u64
             ));
         }
-        let features = match unfinished || no_features {
-            true => FeatureSections::new(endian),
-            false => read_features(
+        let features = match (unfinished, no_features) {
+            (_, true) => FeatureSections::new(endian),
+            (true, false) => FeatureSections::unwritten(endian),
+            (false, false) => read_features(
                 contents,
                 endian,
                 data_at.saturating_add(data_len),
@@ -279,17 +280,22 @@ fn read_features(
     for feature in (0..Feature::MAX).filter(|bit| has(*bit)).map(Feature) {
         let Some((start, len)) = section(&raw, at, endian) else {
             warnings.push(format!(
-                "the header's section {feature} and all after it are missing"
+                "the header's section {feature} and all after it are missing: build-ids and the \
+                 ends of stacks may be unknown"
             ));
+            features.mark_cut();
             break;
         };
         at = at.saturating_add(16);
         let range = clip(contents, start, len);
         match range.len() as u64 == len {
             true => features.insert_in_file(feature, contents, range),
-            false => warnings.push(format!(
-                "the header's section {feature} reaches past the end of the file"
-            )),
+            false => {
+                features.mark_cut();
+                warnings.push(format!(
+                    "the header's section {feature} reaches past the end of the file"
+                ));
+            }
         }
     }
     features

@@ -173,8 +173,11 @@ fn quality(
             .collect(),
         ..Quality::of_frames(&symbols.functions, &symbols.objects, &of_function)
     };
-    for share in shares {
-        quality.stacks.add(&share.ends);
+    // Without the notes, marks of truncated stacks are unknown, and without build-ids the names.
+    if !(notes.is_empty() && index.data.features().is_cut()) {
+        for share in shares {
+            quality.stacks.add(&share.ends);
+        }
     }
     quality
 }

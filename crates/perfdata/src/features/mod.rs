@@ -67,6 +67,7 @@ impl std::fmt::Debug for Bytes {
 pub struct FeatureSections {
     sections: BTreeMap<Feature, Bytes>,
     endian: Option<Endian>,
+    is_cut: bool,
 }
 
 impl PartialEq for FeatureSections {
@@ -83,7 +84,26 @@ impl FeatureSections {
         FeatureSections {
             sections: BTreeMap::new(),
             endian: Some(endian),
+            is_cut: false,
         }
+    }
+
+    /// Creates an empty set of a file whose recorder ended before it wrote the sections.
+    pub(crate) fn unwritten(endian: Endian) -> FeatureSections {
+        FeatureSections {
+            is_cut: true,
+            ..FeatureSections::new(endian)
+        }
+    }
+
+    /// Returns true if the file ends before its sections do, such as an interrupted copy, or if the
+    /// recorder ended before it wrote them.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(crate) fn mark_cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Returns the byte order of the sections.

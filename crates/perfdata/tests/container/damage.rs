@@ -50,6 +50,23 @@ fn truncated_files_keep_the_records_before_the_cut() {
     }
 }
 
+#[test]
+fn cut_files_lack_their_header_and_whole_ones_do_not() {
+    let whole = made::file(40, WriteOptions::default());
+    let is_cut = |len: usize| made::read(&whole[..len]).unwrap().features().is_cut();
+    assert!(!is_cut(whole.len()));
+    let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let sections_at = word(40) + word(48);
+    for len in [
+        sections_at / 2 + word(40) / 2,
+        sections_at,
+        sections_at + 20,
+        whole.len() - 1,
+    ] {
+        assert!(is_cut(len), "{len} bytes of {}", whole.len());
+    }
+}
+
 /// Random numbers with a fixed seed (xorshift64*).
 struct Numbers(u64);
 

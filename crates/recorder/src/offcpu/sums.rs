@@ -310,10 +310,10 @@ mod tests {
             let flushed = sums.flush_code(pid, &range);
             flushed.iter().map(|sum| sum.wait.tid).collect()
         };
-        assert_eq!(threads(1, 0x4000..0x5000), []);
+        assert_eq!(threads(1, 0x4000..0x5000), [0; 0]);
         assert_eq!(threads(1, 0x1000..0x2000), [3]);
-        assert_eq!(threads(1, 0x1000..0x2000), []);
-        assert_eq!(threads(7, 0x1000..0x2000), []);
+        assert_eq!(threads(1, 0x1000..0x2000), [0; 0]);
+        assert_eq!(threads(7, 0x1000..0x2000), [0; 0]);
         assert_eq!(threads(2, 0x1000..0x2000), [5]);
         assert_eq!((sums.len, sums.flush_process(1).len(), sums.len), (1, 1, 0));
     }

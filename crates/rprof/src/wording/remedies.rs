@@ -11,6 +11,7 @@ use rprof_perfdata::Error as ReadError;
 use rprof_profile::Reason;
 use rprof_recorder::RecordError;
 use rprof_sampler::{Degradation, OpenEventsError, SessionError};
+use rustix::thread::CapabilitySet;
 
 use crate::wording::object_remedies;
 
@@ -55,7 +56,7 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
             )
         }
         remedy @ Remedy::Part { part, .. } => match flag_of(*part) {
-            Some(flag) => format!("{remedy}. It may be recorded without {flag}"),
+            Some(flag) => format!("{remedy}. Without {flag}, the rest can be recorded"),
             None if *part == AttrPart::BranchCallStacks => {
                 format!("{remedy}. `--call-graph auto` needs neither")
             }
@@ -121,12 +122,22 @@ pub(crate) fn of_step(step: &Degradation) -> String {
         Degradation::NoUserStack => {
             format!("{step}. `--call-graph fp` does the same without this message")
         }
-        Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
-            true => format!(
-                "{step}; rprof needs CAP_SYS_PTRACE there (in a container `--cap-add SYS_PTRACE`)"
-            ),
-            false => format!("{step}; run rprof as root, or with CAP_SYS_PTRACE"),
-        },
+        Degradation::MapsRefused { .. } => {
+            let rights = rustix::thread::capabilities(None).map(|sets| sets.effective);
+            let is_root = rustix::process::geteuid().is_root();
+            let remedy = match rights.is_ok_and(|set| set.contains(CapabilitySet::SYS_PTRACE)) {
+                // Seen for pid 1 of a container, as its root with this capability.
+                true => {
+                    "CAP_SYS_PTRACE does not suffice: the process has more capabilities, or a \
+                     security module protects it"
+                }
+                false if is_root => {
+                    "rprof needs CAP_SYS_PTRACE (in a container `--cap-add SYS_PTRACE`)"
+                }
+                false => "run rprof as root, or with CAP_SYS_PTRACE",
+            };
+            format!("{step}; {remedy}")
+        }
         step => step.to_string(),
     }
 }
@@ -146,6 +157,13 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } => {
             ". Report on the recorded machine (if this is it, trust its files with `--symfs /`), \
              or record with build-ids."
+        }
+        Finding::Unnamed {
+            reason: Reason::HeaderMissing,
+            ..
+        } => {
+            ". Copy the whole recording, or record again (if this machine made it, trust its \
+             programs with `--symfs /`)."
         }
         Finding::Unnamed {
             reason: Reason::ForeignKernel,
@@ -323,6 +341,7 @@ mod tests {
                 "in hides::hot, 86% of self: build with `debug = 1`",
             ),
             (unnamed(Reason::Unidentified), "`--symfs /`"),
+            (unnamed(Reason::HeaderMissing), "`--symfs /`"),
             (unnamed(Reason::ForeignKernel), "(-k)"),
             (
                 Finding::Stacks {
@@ -372,7 +391,7 @@ mod tests {
         let text = failure(Errno::OPNOTSUPP, &branches);
         assert!(
             text.contains("Recording branches needs a processor")
-                && text.ends_with("It may be recorded without -b and -j"),
+                && text.ends_with("Without -b and -j, the rest can be recorded"),
             "{text}"
         );
         let lbr = Attr {
