@@ -375,7 +375,7 @@ fn contradicting_options_are_refused_before_the_command_runs() {
         ("html -F 99", "give a COMMAND"),
         ("report --percent-limit 101", "from 0 to 100"),
         ("report --cpu x", "such as 0-3,8"),
-        ("report --pid x", "not a number"),
+        ("report --pid x", "not a process or thread ID"),
         ("script --max-stack 0", "--max-stack"),
     ] {
         here.rprof(wrong).exits(2).says(said);

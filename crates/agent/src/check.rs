@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use rprof_export::clean::clean;
 use rprof_fleet_table::rows::Identity;
 use rprof_launch::procfs::Procfs;
-use rprof_perf_event::{Capability, Limits};
+use rprof_perf_event::remedy::paranoid_text;
+use rprof_perf_event::{Capability, Limits, Remedy};
 use rprof_profile::unit::counted;
+use rprof_sampler::{OpenEventsError, SessionError};
 
 use crate::agent::host_name;
 use crate::config::Config;
@@ -39,11 +41,21 @@ pub fn check(config: &Config) -> Vec<CheckFinding> {
         what: "recording".to_owned(),
         result: match opened {
             Ok(session) => Ok(counted(session.cpus().len() as u64, "CPU")),
-            Err(error) => Err(format!(
-                "{error}; run it as root, or with the capabilities {}, CAP_SYS_PTRACE and CAP_SYSLOG (kernel.perf_event_paranoid is {})",
-                Capability::of_this_kernel(),
-                Limits::read().paranoid.map_or("unknown".to_owned(), |level| level.to_string())
-            )),
+            Err(SessionError::Open(OpenEventsError::Event(refused)))
+                if matches!(
+                    refused.remedy,
+                    Remedy::WholeCpus { .. } | Remedy::Permission { .. }
+                ) =>
+            {
+                Err(format!(
+                    "{}; run the agent as root, or with the capabilities {}, CAP_SYS_PTRACE and \
+                     CAP_SYSLOG ({})",
+                    refused.what_failed(),
+                    Capability::of_this_kernel(),
+                    paranoid_text(Limits::read().paranoid)
+                ))
+            }
+            Err(error) => Err(error.to_string()),
         },
     });
     let folder = &config.spool.folder;

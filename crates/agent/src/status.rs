@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rprof_output::Folder;
+use rprof_profile::unit::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -154,14 +155,14 @@ impl Status {
         for to in &self.destinations {
             let _ = write!(
                 text,
-                "to {:<6} {}: {} files sent, {:.1} MiB; {} windows wait, {} were lost, {} files refused",
+                "to {:<6} {}: {} sent, {:.1} MiB; {} waiting, {} lost, {} refused",
                 to.name,
                 to.kind,
-                to.sent.files,
+                counted(to.sent.files, "file"),
                 mib(to.sent.bytes),
-                to.queued_windows,
+                counted(to.queued_windows as u64, "window"),
                 to.lost_windows,
-                to.quarantined
+                counted(to.quarantined as u64, "file")
             );
             if let Some(error) = &to.sent.last_error {
                 let _ = write!(text, "\n          last error: {error}");

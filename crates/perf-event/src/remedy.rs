@@ -103,10 +103,10 @@ impl fmt::Display for Remedy {
                 let level = paranoid_text(*paranoid);
                 return write!(
                     f,
-                    "Recording whole CPUs is restricted, as it shows all users' processes: \
-                     {level}. Allow it with `sysctl kernel.perf_event_paranoid=0` (-1 with \
-                     tracepoints), or give the program {capability} (`setcap {set}+ep`; in a \
-                     container `--cap-add {added}`). Recording your own processes needs neither"
+                    "Whole CPUs are restricted, as they show all users' processes: {level}. Allow \
+                     them with `sysctl kernel.perf_event_paranoid=0` (-1 with tracepoints), or give \
+                     the program {capability} (`setcap {set}+ep`; in a container `--cap-add \
+                     {added}`). Your own processes need neither"
                 );
             }
             Remedy::Permission { paranoid, is_cause } => {

@@ -170,11 +170,21 @@ pub fn write_json(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
 
 /// Returns the result as a sentence without a full stop.
 pub fn headline(found: &Calibration) -> String {
-    let visible = found.diff.whole.visible.map(percent).unwrap_or_default();
+    let (limit, visible) = (found.diff.threshold, found.diff.whole.visible);
+    let is_blind = limit > 0.0 && visible.is_some_and(|visible| visible > limit);
+    let visible = visible.map(percent).unwrap_or_default();
     match found.is_steady() {
         false => format!(
             "UNSTEADY: {:.1} % of comparisons of equal runs raise false alarms; make the machine \
              quieter, or raise --fail-above",
+            100.0 * found.alarm_share()
+        ),
+        true if is_blind => format!(
+            "TOO FEW RUNS: with {} per side, the smallest detectable rise of the program is \
+             {visible}, above --fail-above ({}); {:.1} % of comparisons of equal runs raise a false \
+             alarm",
+            counted(found.runs as u64, "run"),
+            percent(limit),
             100.0 * found.alarm_share()
         ),
         true => format!(
@@ -204,4 +214,30 @@ fn deviation(found: &Calibration) -> f64 {
     relative
         .filter(|relative| relative.is_finite())
         .unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::compare::{CompareOptions, calibrate};
+    use rprof_profile::{Filter, folded};
+
+    #[test]
+    fn a_limit_below_the_smallest_visible_rise_needs_more_runs() {
+        let profiles = [1000, 1013, 990, 1004, 1021, 996, 985, 1010, 1002, 994].map(|samples| {
+            let text = format!("main;f {samples}\n");
+            folded::read(text.as_bytes(), "x".as_ref(), &Filter::default()).unwrap()
+        });
+        let options = CompareOptions::default();
+        let mut found = calibrate(&profiles, 5, 20, &options).unwrap();
+        found.alarms = 0;
+        let visible = found.diff.whole.visible.unwrap();
+        let mut with_limit = |limit| {
+            found.diff.threshold = limit;
+            headline(&found)
+        };
+        assert!(with_limit(visible / 2.0).starts_with("TOO FEW RUNS: with 5 runs per side"));
+        assert!(with_limit(visible * 2.0).starts_with("STEADY: with 5 runs per side"));
+        assert!(with_limit(0.0).starts_with("STEADY"));
+    }
 }

@@ -18,7 +18,7 @@ pub enum CgroupError {
     )]
     NotMounted,
     /// No group has this name.
-    #[error("there is no control group `{name}` below {}: {source}", mount.display())]
+    #[error("there is no control group `{name}` below {}{}", mount.display(), missing_text(source))]
     Missing {
         /// Name as given.
         name: String,
@@ -27,6 +27,13 @@ pub enum CgroupError {
         /// Error of the system.
         source: std::io::Error,
     },
+}
+
+fn missing_text(source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => "; `systemd-cgls` lists them".to_owned(),
+        _ => format!(": {source}"),
+    }
 }
 
 /// Open directory of a control group, for perf_event_open(2).

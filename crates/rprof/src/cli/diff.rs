@@ -24,11 +24,12 @@ Exit status: 0 without --fail-above, if nothing regressed, or if inconclusive (4
 
 Marks: ▲ more, ▼ less, ? only suspected, ↔ moved between functions of the same caller, · its callees changed.")]
 pub(crate) struct DiffArgs {
-    /// Old recording or folded stacks; `-` is standard input [default: perf.data.old]
+    /// Old recording or profile of another tool, such as folded stacks; `-` is standard input
+    /// [default: perf.data.old]
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath, conflicts_with_all = ["base", "new"])]
     pub(crate) old_file: Option<PathBuf>,
 
-    /// New recording or folded stacks [default: perf.data]
+    /// New recording or profile of another tool [default: perf.data]
     #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
     pub(crate) new_file: Option<PathBuf>,
 

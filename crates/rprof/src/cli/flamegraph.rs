@@ -19,7 +19,7 @@ use super::waits::WaitArgs;
 /// make`. With -p, -a or another target, records until Ctrl-C or for --duration.
 #[derive(Debug, Args)]
 pub(crate) struct FlamegraphArgs {
-    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
+    /// Command to run and record, with its arguments; or recordings and profiles of other tools to draw, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
@@ -27,8 +27,8 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording or folded stacks to read, instead of a COMMAND; several are merged; `-` is
-    /// standard input [default: perf.data]
+    /// Recording or profile of another tool to read, such as folded stacks, instead of a COMMAND;
+    /// several are merged; `-` is standard input [default: perf.data]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 

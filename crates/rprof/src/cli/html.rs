@@ -16,7 +16,7 @@ use super::values;
 /// status of a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct HtmlArgs {
-    /// Command to run and record, with its arguments; or recordings and folded stacks to show, as with -i
+    /// Command to run and record, with its arguments; or recordings and profiles of other tools to show, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
@@ -24,12 +24,12 @@ pub(crate) struct HtmlArgs {
     #[arg(short, long, value_name = "FILE", default_value = "profile.html", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording or folded stacks to read, instead of a COMMAND; several are merged, without times;
-    /// `-` is standard input [default: perf.data]
+    /// Recording or profile of another tool to read, such as folded stacks, instead of a COMMAND;
+    /// several are merged, without times; `-` is standard input [default: perf.data]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    /// Old recording or folded stacks to compare with
+    /// Old recording or profile of another tool to compare with
     #[arg(long, value_name = "OLD", value_hint = ValueHint::FilePath)]
     pub(crate) diff: Option<PathBuf>,
 

@@ -80,7 +80,8 @@ pub(crate) struct OutputArgs {
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = values::number::<i32>(1..=22))]
     pub(crate) compression_level: Option<i32>,
 
-    /// Also count the default events of `rprof stat`, and store the counts in the recording
+    /// Also count the default events of `rprof stat`, and store the counts in the recording;
+    /// `rprof header` shows them
     #[arg(long)]
     pub(crate) stat: bool,
 

@@ -138,7 +138,7 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
 /// Parses a number of bytes with a unit; a number without one is multiplied by `plain`.
 fn bytes(text: &str, plain: u64) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| "not a number".to_owned())?;
+    let number: u64 = (digits.parse()).map_err(|_| "expected a number, perhaps with K, M or G")?;
     let unit = match &text[digits.len()..] {
         "" => plain,
         "B" => 1,
@@ -190,7 +190,7 @@ pub(super) fn buffer_sizes(text: &str) -> Result<BufferSizes, String> {
 fn ring_size(text: &str) -> Result<usize, String> {
     match bytes(text, rustix::param::page_size() as u64)? {
         size if size <= 1 << 32 => Ok(size as usize),
-        _ => Err("larger than 4 GiB".into()),
+        _ => Err("at most 4 GiB per CPU".into()),
     }
 }
 
@@ -309,7 +309,8 @@ pub(super) fn language(text: &str) -> Result<Language, UnknownLanguage> {
 
 /// Parses a process or thread ID of a recording; -1 stands for samples without an ID.
 pub(super) fn task(text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| "not a number".into())
+    text.parse()
+        .map_err(|_| "not a process or thread ID".into())
 }
 
 pub(super) fn running(text: &str) -> Result<u32, String> {

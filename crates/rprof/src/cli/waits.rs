@@ -12,8 +12,8 @@ use super::values;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct OffCpuArgs {
-    /// Record waits of threads with duration and reason, as the event offcpu-time; short waits are
-    /// summed per stack up to 1/HZ seconds [default HZ: 1000]
+    /// Record waits of threads with duration and reason, as the event offcpu-time; waits shorter
+    /// than 1/HZ seconds are summed per stack [default HZ: 1000]
     ///
     /// Without -e, also samples cpu-clock, so that CPU time and waits have the same unit (`rprof
     /// report --wall`).

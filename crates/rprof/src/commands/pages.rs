@@ -11,7 +11,7 @@ use crate::cli::{self, CompletionsArgs, ManArgs};
 use crate::commands::manual;
 use crate::terminal::output::write_to;
 use crate::terminal::pager::into;
-use crate::wording::messages::Failure;
+use crate::wording::messages::{Failure, say};
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
     // The generator panics on a closed pipe.
@@ -24,8 +24,8 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
 pub(crate) fn man(args: &ManArgs) -> Outcome {
     let mut command = cli::command();
     command.build();
-    let page = match &args.command {
-        None => clap_mangen::Man::new(command),
+    let (mut shown, title) = match &args.command {
+        None => (command, None),
         Some(name) => {
             let found = command.find_subcommand(name).filter(|c| !c.is_hide_set());
             let Some(sub) = found else {
@@ -36,9 +36,13 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
                 let message = format!("no command {name:?}: the commands are {}", known.join(", "));
                 return Err(Failure::with_status(2, io::Error::other(message)));
             };
-            let title = format!("rprof-{name}");
-            clap_mangen::Man::new(sub.clone()).title(title)
+            (sub.clone(), Some(format!("rprof-{name}")))
         }
+    };
+    let page = clap_mangen::Man::new(shown.clone());
+    let page = match title {
+        None => page,
+        Some(title) => page.title(title),
     };
     let mut text = Vec::new();
     page.render(&mut text).context("cannot make the page")?;
@@ -49,8 +53,17 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
         // man(1) chooses the pager and the width.
         man.args(["-l", "-"]).stdin(Stdio::piped()).spawn().ok()
     };
-    match io::stdout().is_terminal().then(viewer).flatten() {
+    let is_terminal = io::stdout().is_terminal();
+    match is_terminal.then(viewer).flatten() {
         Some(viewer) => into(viewer, write)?,
+        None if is_terminal => {
+            let help = shown.render_long_help();
+            write_to(Path::new("-"), |out| Ok(write!(out, "{help}")?))?;
+            say(
+                "man(1) is not installed: this is the text of --help; `rprof man >FILE` writes the \
+                 page",
+            );
+        }
         None => write_to(Path::new("-"), write)?,
     }
     Ok(0)

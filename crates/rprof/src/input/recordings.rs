@@ -36,7 +36,7 @@ pub(crate) enum Input {
 
 /// Like [`open_input`], for commands that need a recording.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
-    match open_input(path)? {
+    match open_with(path, not_a_recording)? {
         Input::Recording(data) => Ok(*data),
         Input::Foreign(text) => Err(text.is_no_recording()),
     }
@@ -44,35 +44,46 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
 
 /// Opens a recording or another tool's profile. `-` and named pipes are streams.
 pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
+    open_with(path, unknown_format)
+}
+
+/// Failure for a file that begins with the given text.
+type OfUnknown = fn(&Path, &str) -> Failure;
+
+fn open_with(path: &Path, of_unknown: OfUnknown) -> Result<Input, Failure> {
     if path == Path::new("-") {
-        return open_stream(io::stdin().lock(), Path::new("standard input"));
+        return open_stream(io::stdin().lock(), Path::new("standard input"), of_unknown);
     }
     // A shell turns `-i <(COMMAND)` into a named pipe.
     if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
         let cannot = || format!("cannot read {}", path.display());
         let pipe = std::fs::File::open(path).with_context(cannot)?;
-        return open_stream(pipe, path);
+        return open_stream(pipe, path, of_unknown);
     }
     if let Some(opened) = look_at(path) {
         let opened = opened.with_context(|| format!("cannot read {}", path.display()))?;
         // Mapped, unless compressed.
         if opened.is_compressed() || *opened.detected() != Detected::Other {
-            return of_opened(opened, path);
+            return of_opened(opened, path, of_unknown);
         }
     }
     let data = PerfData::open(path).map_err(|error| match &error {
-        rprof_perfdata::Error::NotPerfData { path, found } => unknown_format(path, found),
+        rprof_perfdata::Error::NotPerfData { path, found } => of_unknown(path, found),
         _ => anyhow::Error::msg(remedies::of_unreadable(&error)).into(),
     })?;
     Ok(Input::Recording(Box::new(data)))
 }
 
-fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
+fn open_stream(
+    stream: impl Read + 'static,
+    name: &Path,
+    of_unknown: OfUnknown,
+) -> Result<Input, Failure> {
     let opened = Opened::new(stream).with_context(|| format!("cannot read {}", name.display()))?;
-    of_opened(opened, name)
+    of_opened(opened, name, of_unknown)
 }
 
-fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
+fn of_opened(opened: Opened, name: &Path, of_unknown: OfUnknown) -> Result<Input, Failure> {
     if let Detected::Refused(why) = opened.detected() {
         return Err(anyhow::anyhow!("{} {why}", name.display()).into());
     }
@@ -81,14 +92,18 @@ fn of_opened(opened: Opened, name: &Path) -> Result<Input, Failure> {
         Err(opened) => {
             let data =
                 PerfData::read(opened.into_stream(), name).map_err(|error| match &error {
-                    rprof_perfdata::Error::NotPerfData { path, found } => {
-                        unknown_format(path, found)
-                    }
+                    rprof_perfdata::Error::NotPerfData { path, found } => of_unknown(path, found),
                     _ => error.into(),
                 })?;
             Ok(Input::Recording(Box::new(data)))
         }
     }
+}
+
+fn not_a_recording(path: &Path, found: &str) -> Failure {
+    let path = path.display();
+    anyhow::anyhow!("{path} is no perf.data file (it begins with \"{found}\", not \"PERFILE2\")")
+        .into()
 }
 
 fn unknown_format(path: &Path, found: &str) -> Failure {

@@ -185,7 +185,7 @@ impl Source {
                 return Err(usage(
                     "--alloc -p needs a program with probes of its own (otel_memory:alloc): the \
                      library of rprof is loaded only when a program starts; use --memory -p, or \
-                     start the program by --alloc"
+                     start the program with `rprof record --alloc -- COMMAND`"
                         .to_owned(),
                 ));
             }

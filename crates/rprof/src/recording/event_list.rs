@@ -32,7 +32,7 @@ pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
     Event::parse_with(&text, &ProgramFunctions).map_err(|error| match error {
         // The syntax is right; the machine lacks tracefs.
         EventError::Tracefs { .. } => Failure::from(error),
-        EventError::Unknown { .. } => {
+        EventError::Unknown { .. } | EventError::UnknownTracepoint { .. } => {
             let message = format!("{error}; `rprof list` shows all events");
             Failure::with_status(2, anyhow::anyhow!(message))
         }

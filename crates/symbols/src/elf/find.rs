@@ -19,7 +19,10 @@ pub enum FindError {
     #[error("it has no symbols")]
     NoSymbols,
     /// No function has this name.
-    #[error("it has no function of this name")]
+    #[error(
+        "it has no function of this name; `nm` and `nm -D` list them, and a stripped program has \
+         only exported ones"
+    )]
     NotFound,
     /// Several functions have this name.
     #[error("several functions have this name, at file offsets {}", offsets(.0))]

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &GateArgs) -> Outcome {
                  (rprof gate -- OLD ::: NEW)",
             )),
         },
-        _ => Err(usage("no COMMAND to run: rprof gate --base DIR -- COMMAND")),
+        _ => Err(usage("no COMMAND to run: rprof gate … -- COMMAND")),
     }
 }
 

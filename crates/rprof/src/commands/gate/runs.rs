@@ -96,7 +96,10 @@ impl<'a> Runs<'a> {
                 if !self.args.quiet {
                     let shown = command.first().map(|word| word.to_string_lossy());
                     let shown = shown.unwrap_or_default();
-                    say(format_args!("run {number} of {times} of {shown}"));
+                    let space = if name.is_empty() { "" } else { " " };
+                    say(format_args!(
+                        "run {number} of {times} of {name}{space}{shown}"
+                    ));
                 }
                 self.record_one(command, &path)?;
                 files.push(path);

@@ -15,7 +15,7 @@ use crate::wording::messages::{Failure, say};
 pub(super) struct Totals {
     pub(super) lost: u64,
     pub(super) unsent: u64,
-    why: Option<String>,
+    is_incomplete: bool,
 }
 
 impl Totals {
@@ -50,7 +50,7 @@ impl Totals {
                 "{path}: {} lost: {why}",
                 counted(*count, "sample")
             ));
-            self.why.get_or_insert_with(|| why.clone());
+            self.is_incomplete = true;
         }
         if let Some(unsent) = &report.unsent {
             self.unsent += unsent.samples;
@@ -59,14 +59,14 @@ impl Totals {
                 counted(unsent.samples, "sample"),
                 unsent.why
             ));
-            self.why.get_or_insert_with(|| unsent.why.clone());
+            self.is_incomplete = true;
         }
     }
 
     pub(super) fn outcome(self) -> Outcome {
-        let Some(why) = self.why else {
+        if !self.is_incomplete {
             return Ok(0);
-        };
+        }
         let mut parts = Vec::new();
         if self.lost > 0 {
             parts.push(format!("{} lost", counted(self.lost, "sample")));
@@ -75,7 +75,7 @@ impl Totals {
             parts.push(format!("{} not sent", counted(self.unsent, "sample")));
         }
         Err(Failure::from(anyhow::anyhow!(
-            "the push is incomplete, {}: {why}",
+            "the push is incomplete: {}",
             parts.join(" and ")
         )))
     }

@@ -76,9 +76,21 @@ fn test(base: &Row, new: &Row, threshold: f64) -> Option<Compared> {
     if !base.is_compared || base.lowest_share().is_some() || new.lowest_share().is_some() {
         return None;
     }
+    if are_zero(base, new) {
+        return None;
+    }
     let (old, new) = (base.numbers()?, new.numbers()?);
     let measured = Measured::in_steps(&old, &new, base.resolution);
     compare(&measured, Design::Paired, Prior::NONE, threshold).ok()
+}
+
+/// Returns true if both sides have only counts of 0, so that no ratio exists.
+fn are_zero(base: &Row, new: &Row) -> bool {
+    let is_zero = |row: &Row| {
+        let numbers = row.numbers().unwrap_or_default();
+        !numbers.is_empty() && numbers.iter().all(|number| *number == 0.0)
+    };
+    is_zero(base) && is_zero(new)
 }
 
 impl Line {
@@ -103,6 +115,9 @@ impl Line {
                     format!("not compared: counted for {} of the time", percent(share))
                 }
                 (None, Some(_)) => "not compared: incomplete count".to_owned(),
+                (None, None) if base.is_compared && are_zero(base, new) => {
+                    "not compared: 0 in all runs".to_owned()
+                }
                 (None, None) if base.is_compared => {
                     "not compared: not counted in every run".to_owned()
                 }
@@ -174,7 +189,7 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, ChangeVerdict
     let above = format!("{name}: limit +{}", percent(share));
     let Some((compared, verdict)) = compared else {
         return Judgement {
-            text: format!("{above}: INCONCLUSIVE: not counted, or only part of the time"),
+            text: format!("{above}: INCONCLUSIVE: nothing counted, or only part of the time"),
             judged: Judged::Inconclusive,
             compared: None,
             name,
@@ -182,22 +197,23 @@ fn judgement(name: String, share: f64, compared: Option<(Compared, ChangeVerdict
         };
     };
     let (change, interval) = shown(&compared);
+    let interval = format!("{:.0} % interval {interval}", 100.0 * CONFIDENCE);
     let visible = compared.smallest_visible(FALSE_SHARE, 0.8).map(percent);
     let visible = visible.unwrap_or_else(|| "unknown".to_owned());
     let (judged, text) = match verdict {
-        ChangeVerdict::More => (Judged::Failed, format!("FAILED: {change} {interval} %")),
+        ChangeVerdict::More => (Judged::Failed, format!("FAILED: {change}, {interval}")),
         // An uncertain decrease passes: an increase beyond the limit is excluded.
         _ if compared.confidence_interval(CONFIDENCE).high <= 1.0 + share => {
             let word = word(&compared, verdict);
             (
                 Judged::Passed,
-                format!("passed, {word}: {change} {interval} %"),
+                format!("passed, {word}: {change}, {interval}"),
             )
         }
         _ => (
             Judged::Inconclusive,
             format!(
-                "INCONCLUSIVE, {}: {change} {interval} %; these runs can show increases above \
+                "INCONCLUSIVE, {}: {change}, {interval}; these runs can show increases above \
                  {visible}, more runs show smaller ones",
                 word(&compared, verdict)
             ),
@@ -275,6 +291,17 @@ mod tests {
         let line = Line::new(&base, &new, None);
         assert_eq!(line.verdict, "not compared: counted for 31.0 % of the time");
         assert!(line.base.starts_with("~1,000"), "{}", line.base);
+    }
+
+    #[test]
+    fn counts_of_zero_are_not_compared() {
+        let zero = row("cpu-migrations", &[0.0; 6], 1.0);
+        assert!(test(&zero, &zero, 0.0).is_none());
+        let line = Line::new(&zero, &zero, None);
+        assert_eq!(line.verdict, "not compared: 0 in all runs");
+        let turned: Vec<f64> = OLD.iter().rev().copied().collect();
+        let [old, new] = [&OLD[..], &turned].map(|values| row("cpu-migrations", values, 1.0));
+        assert!(test(&old, &new, 0.0).is_some());
     }
 
     #[test]

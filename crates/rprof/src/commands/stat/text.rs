@@ -203,7 +203,7 @@ fn parts(job: &Job, side: &Side, run: &Run, text: &mut String) {
 pub(super) fn part_name(part: Part) -> String {
     match part {
         Part::All => "all".to_owned(),
-        Part::Rest => "before they were seen, and threads that never were".to_owned(),
+        Part::Rest => "before rprof saw the thread, and threads that it never saw".to_owned(),
         Part::Cpu(cpu) => format!("CPU {cpu}"),
         // The upper half is the die.
         Part::Core { socket, core } => match core >> 16 {
