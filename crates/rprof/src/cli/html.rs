@@ -24,8 +24,7 @@ pub(crate) struct HtmlArgs {
     #[arg(short, long, value_name = "FILE", default_value = "profile.html", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording or profile of another tool to read, such as folded stacks, instead of a COMMAND;
-    /// several are merged, without times; `-` is standard input [default: perf.data]
+    /// Recording or profile of another tool (such as folded stacks) to read; several are merged, without times; `-` is standard input [default: perf.data]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
