@@ -169,6 +169,10 @@ fn what_is_attached_is_judged_by_its_own_time() {
 
 fn seconds_before(run: &Run, text: &str) -> f64 {
     let said = run.err();
+    // The sum of a time that may be either comes first.
+    let said = said
+        .split_once("at least ")
+        .map_or(&*said, |(_, least)| least);
     let (before, _) = said
         .split_once(text)
         .unwrap_or_else(|| panic!("no {text:?}: {run}"));
@@ -178,8 +182,9 @@ fn seconds_before(run: &Run, text: &str) -> f64 {
         .unwrap_or_else(|_| panic!("{number:?}: {run}"))
 }
 
+/// Returns the waiting time and the time asleep; the least ones, if most of the time may be either.
 fn off_cpu(run: &Run) -> [f64; 2] {
-    [" s waiting for a CPU", " s asleep"].map(|text| seconds_before(run, text))
+    [" s waiting", " s asleep"].map(|text| seconds_before(run, text))
 }
 
 #[test]
@@ -198,10 +203,14 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
     measured(|| {
         let lacks = |run: &Run| {
             let [waiting, asleep] = off_cpu(run);
-            check(waiting > 2.0 * asleep, || {
+            // Processes that begin and end between two readings may have waited or slept.
+            let may_be_either = waiting < 0.1 && asleep < 0.1;
+            check(may_be_either || waiting > 2.0 * asleep, || {
                 format!("{waiting} {asleep} {run}")
             })?;
-            run.says("other programs kept the CPUs busy");
+            if !may_be_either {
+                run.says("other programs kept the CPUs busy");
+            }
             Ok(())
         };
         for program in ["\"$0\" 0.3", "\"$0\" 0.1; \"$0\" 0.1; \"$0\" 0.1"] {
@@ -223,7 +232,7 @@ fn program_that_lacks_a_cpu_is_told_from_one_that_sleeps() {
         running.end();
     }
     let report = here.rprof("report -i lacks.data").ok();
-    report.prints(" s waiting for a CPU, ");
+    report.prints("waiting for a CPU");
 
     measured(|| {
         let sleeps = here.rprof("record -e cpu-clock -o sleeps.data -- sh -c");

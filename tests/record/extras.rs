@@ -192,7 +192,7 @@ fn what_no_software_event_has_is_refused_by_its_flag() {
         let run = record.words("-- true").run();
         run.exits(1)
             .says("Recording branches needs a processor")
-            .says("without -b and -j");
+            .says("Without -b and -j");
         assert!(!here.path("perf.data").exists(), "{run}");
     }
     for (flags, said) in [
@@ -248,7 +248,7 @@ fn rights_that_are_missing_are_told_with_the_flag() {
             ));
             continue;
         }
-        run.exits(1).says(what).says(&format!("without {flag}"));
+        run.exits(1).says(what).says(&format!("Without {flag}"));
     }
 }
 

@@ -135,6 +135,8 @@ fn attached_processes_have_memory_from_before_the_recording() {
 
 /// Records what a way does after it is ready. Returns its resident bytes by the kernel.
 fn attached(here: &Here, way: &str) -> u64 {
+    // Of another target.
+    std::fs::remove_file(here.path("out")).ok();
     let target = here.sh("exec \"$0\" \"$1\" >out");
     let target = target.arg(c("memory.c")).arg(way).start();
     let out = || std::fs::read_to_string(here.path("out")).unwrap_or_default();

@@ -74,7 +74,7 @@ fn processes_have_counts_of_their_own_that_add_up() {
         all,
         "{found:?}"
     );
-    let is_part = |part: &str| part.starts_with("process ") || part.starts_with("before they");
+    let is_part = |part: &str| part.starts_with("process ") || part.starts_with("before rprof");
     assert!(found.iter().all(|(part, _)| is_part(part)), "{found:?}");
 }
 

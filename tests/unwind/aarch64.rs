@@ -54,7 +54,14 @@ fn aarch64_stacks_are_those_that_the_program_had() {
     let (truth, unwound) = (truth(), unwound(&here));
     assert!(truth.len() > 500, "{}", truth.len());
     for (time, stack) in &truth {
-        assert_eq!(unwound.get(time), Some(stack), "at {time}: {stack:x?}");
+        let found = unwound.get(time).cloned().unwrap_or_default();
+        let is_same = |at: usize| {
+            // The first instruction of an interrupted function has the next address.
+            let is_interrupted = at > 0 && stack[at - 1] > NO_FILE;
+            found[at] == stack[at] || is_interrupted && found[at] == stack[at] + 1
+        };
+        let is_all = found.len() == stack.len() && (0..stack.len()).all(is_same);
+        assert!(is_all, "at {time}: {found:x?} {stack:x?}");
     }
     assert_eq!(unwound.len(), truth.len());
     let handled = |stack: &&Vec<u64>| stack.iter().any(|address| *address > NO_FILE);
