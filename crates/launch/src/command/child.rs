@@ -121,6 +121,7 @@ impl Child {
             Ok(0) => Ok(()),
             failed => {
                 let _ = self.wait();
+                self.usage();
                 Err(ExecError {
                     errno: failed
                         .map_or_else(|e| e, |_| rprof_errno::from_raw(i32::from_ne_bytes(errno))),

@@ -14,7 +14,6 @@ use rprof_tracepoint::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::OffCpu;
-use super::sums::Sums;
 use crate::output::RotatingOutput;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::merge::Released;
@@ -184,8 +183,11 @@ impl OffCpu {
         let Some(name) = wakes.new_name(tid, released.time, read).map(Cow::Owned) else {
             return Ok(());
         };
-        let take = |sums: &mut Sums| sums.flush_of(|wait| wait.is_ended_by(tid));
-        self.write_before(take, released.time, output)?;
+        self.write_before(
+            |sums| sums.flush_of(|wait| wait.is_ended_by(tid)),
+            released.time,
+            output,
+        )?;
         let record = Record::Comm(Comm {
             pid,
             tid,

@@ -19,7 +19,7 @@ use super::waits::WaitArgs;
 /// make`. With -p, -a or another target, records until Ctrl-C or for --duration.
 #[derive(Debug, Args)]
 pub(crate) struct FlamegraphArgs {
-    /// Command to run and record, with its arguments; or recordings and profiles of other tools to draw, as with -i
+    /// Command to run and record, with its arguments; or files to draw, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 

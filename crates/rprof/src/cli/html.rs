@@ -16,7 +16,7 @@ use super::values;
 /// status of a COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct HtmlArgs {
-    /// Command to run and record, with its arguments; or recordings and profiles of other tools to show, as with -i
+    /// Command to run and record, with its arguments; or files to show, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
@@ -28,7 +28,7 @@ pub(crate) struct HtmlArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    /// Old recording or profile of another tool to compare with
+    /// Old recording or profile to compare with
     #[arg(long, value_name = "OLD", value_hint = ValueHint::FilePath)]
     pub(crate) diff: Option<PathBuf>,
 
