@@ -36,7 +36,7 @@ pub struct HotCode {
     pub threads: usize,
 }
 
-/// What the machine code tells about its time. Texts are instructions.
+/// Cause of the time of a function, as its hottest machine code shows it. Texts are instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeCause {
     /// The loop has a hint to the processor that it waits: `pause`.

@@ -74,7 +74,7 @@ pub(super) struct Place {
     pub(super) frame: Caller,
 }
 
-/// Where a thread's stacks begin.
+/// Beginning of a thread's stacks: its outermost native frame and its outermost Python frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     /// Number of the threads with the same outermost functions, or of the thread.

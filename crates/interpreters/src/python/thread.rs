@@ -23,7 +23,7 @@ const WATCHED: u64 = 25_000_000;
 /// Knowledge of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// Where its stacks begin, once a look has found four frames.
+    /// Beginning of the stacks of the thread. `None` until a look has found four frames.
     pub(super) origin: Option<Origin>,
     /// Address of the thread state, once found.
     state: Option<u64>,

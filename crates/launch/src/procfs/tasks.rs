@@ -16,9 +16,9 @@ const MAX_ARGUMENT_BYTES: u64 = 128 << 10;
 /// (time_namespaces(7)). Records and samples have the kernel's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockOffsets {
-    /// Of `CLOCK_MONOTONIC` and `CLOCK_MONOTONIC_RAW`.
+    /// Offset in ns of `CLOCK_MONOTONIC` and `CLOCK_MONOTONIC_RAW`.
     pub monotonic: i64,
-    /// Of `CLOCK_BOOTTIME`.
+    /// Offset in ns of `CLOCK_BOOTTIME`.
     pub boottime: i64,
 }
 

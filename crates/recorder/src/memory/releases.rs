@@ -35,8 +35,8 @@ pub const RELEASES: [(&str, Option<&str>); 7] = [
 /// kernel does not name its flags. Unlike system calls of own processes, the tracepoint needs
 /// permission for all tracepoints.
 ///
-/// Reading a file allocates pages of this order for the page cache. Those of page faults have
-/// `__GFP_NOMEMALLOC`, whose number differs between kernels.
+/// Reading a file allocates pages of this order for the page cache. Only an allocation by a page
+/// fault has the flag `__GFP_NOMEMALLOC`. The number of this flag differs between kernels.
 pub fn huge_pages() -> Option<(&'static str, String)> {
     let text = Tracefs::find()
         .ok()?
