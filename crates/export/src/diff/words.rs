@@ -50,11 +50,13 @@ fn less(diff: &ProfileDiff) -> &'static str {
     }
 }
 
-/// Returns the verdict as one sentence without a full stop.
+/// Returns the verdict as one sentence without a full stop. It ends with the reason for doubt, if
+/// there is one.
 pub fn headline(diff: &ProfileDiff) -> String {
-    if let Some(text) = memory::headline(diff, name) {
-        return text;
-    }
+    memory::headline(diff, name).unwrap_or_else(|| finding(diff) + &doubt(diff))
+}
+
+fn finding(diff: &ProfileDiff) -> String {
     let fewer = || format!("takes {}", less(diff));
     match diff.outcome {
         Outcome::Same => "SAME: every amount is equal on both sides".into(),
@@ -78,7 +80,7 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 percent(relative)
             )
         }
-        Outcome::Suspected => format!("SUSPECTED: {}{}", suspect(diff), why_suspected(diff)),
+        Outcome::Suspected => format!("SUSPECTED: {}", suspect(diff)),
         Outcome::Moved => {
             let rows = rows_of(diff, Verdict::Moved);
             let first = rows.first().copied();
@@ -192,15 +194,9 @@ fn inconclusive(diff: &ProfileDiff) -> String {
     let (more, reached) = direction(diff, whole);
     match whole.verdict {
         _ if !diff.is_certain() && diff.work == Work::Share => {
-            format!("INCONCLUSIVE: shares of each side{}", why_suspected(diff))
+            "INCONCLUSIVE: shares of each side".into()
         }
-        _ if !diff.is_certain() => {
-            format!(
-                "INCONCLUSIVE: {}{}",
-                program_takes(diff),
-                why_suspected(diff)
-            )
-        }
+        _ if !diff.is_certain() => format!("INCONCLUSIVE: {}", program_takes(diff)),
         Verdict::MayExceed => format!(
             "{}, INCONCLUSIVE ABOUT {reached}: {}; {reached} or more is not certain{}",
             more.to_uppercase(),
@@ -352,8 +348,11 @@ fn plural(verb: &str) -> String {
     verb.replacen("takes", "take", 1)
 }
 
-fn why_suspected(diff: &ProfileDiff) -> String {
+/// Returns why a finding is uncertain, as the end of a sentence. Empty for a certain one.
+fn doubt(diff: &ProfileDiff) -> String {
+    let is_certain = diff.is_certain() && diff.outcome != Outcome::Suspected;
     match diff.noise {
+        _ if is_certain || diff.outcome == Outcome::Same => String::new(),
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
         _ if diff.is_certain() => {
             "; it is new or gone, and the change around it may be chance".into()
