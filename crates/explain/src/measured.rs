@@ -33,18 +33,18 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
         let samples = profile.events[event].samples;
         let names = CleanNames::new(profile);
         let is_memory = profile.events[event].unit == WeightUnit::Bytes;
+        let name = names.event(event);
         let mut text = match is_memory {
             true => format!(
-                "{:.1} MiB of {} in {samples} {}",
+                "{:.1} MiB of {name} in {samples} {}",
                 profile.events[event].weight as f64 / f64::from(1 << 20),
-                names.event(event),
                 inflected(samples, "stack")
             ),
-            false => format!(
-                "{samples} {} of {}",
-                inflected(samples, "sample"),
-                names.event(event)
-            ),
+            // Folded stacks: their numbers are often nanoseconds.
+            false if &*name == "samples" => {
+                format!("{samples} in all, of a unit that the input does not name")
+            }
+            false => format!("{samples} {} of {name}", inflected(samples, "sample"),),
         };
         // Samples may begin late and end early.
         let wall = quality.cpu_time.as_ref().and_then(|time| time.wall);

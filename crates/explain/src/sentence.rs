@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use rprof_export::clean::shell_word;
+use rprof_profile::unit::inflected;
 
 /// Topic of a sentence, in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,7 +136,8 @@ impl Explanation {
         }
         let rest = shown.iter().filter(|shown| !**shown).count();
         if rest > 0 {
-            let _ = writeln!(text, "\n{rest} more with a larger --budget");
+            let noun = inflected(rest as u64, "sentence");
+            let _ = writeln!(text, "\n{rest} more {noun} with a larger --budget");
         }
         text
     }
@@ -177,7 +179,7 @@ mod tests {
         let text = explanation.within(17);
         assert_eq!(
             text,
-            "Measured\n- first\n    rprof report -i 'a b.data'\n\nWhere\n- one two three\n    rprof report -i 'a b.data'\n\n1 more with a larger --budget\n"
+            "Measured\n- first\n    rprof report -i 'a b.data'\n\nWhere\n- one two three\n    rprof report -i 'a b.data'\n\n1 more sentence with a larger --budget\n"
         );
         assert!(explanation.within(0).contains("first"));
         assert!(explanation.within(400).contains("seven words"));

@@ -40,8 +40,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
         [old, new] => changed(args, [old, new])?,
         [path] => explained(args, path)?,
         _ => {
-            let message =
-                "explain takes one file, or two to compare: merge more by `rprof collapse`";
+            let message = "explain takes one file, or two to compare; `rprof collapse FILE… | rprof explain -` merges more";
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
     };
