@@ -1,10 +1,11 @@
 //! Causes that hide the hot code of a profile: unnamed leaves, interpreters, and delayed clock
 //! interrupts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rprof_profile::{
     Function, FunctionId, Language, ObjectKind, Profile, Reason, SourceName, WeightUnit,
+    language::source_name::gap,
 };
 
 use crate::rows::percent;
@@ -131,6 +132,38 @@ pub(crate) fn self_by_language(profile: &Profile) -> Option<Vec<(&'static str, f
     let mut shares: Vec<_> = shares.into_iter().collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     (shares.iter().any(|(name, _)| *name != WAITING)).then_some(shares)
+}
+
+/// Returns the percentage of the main event's weight whose stacks have a gap, such as
+/// `[Python callers unproven]`, and the names of these gaps. `None` if it is small.
+pub(crate) fn gaps(profile: &Profile) -> Option<(f64, Vec<String>)> {
+    let is_gap: Vec<bool> = (profile.functions.iter())
+        .map(|function| {
+            function
+                .name
+                .as_deref()
+                .is_ok_and(|name| gap(name).is_some())
+        })
+        .collect();
+    let main = profile.main_event().filter(|_| is_gap.contains(&true))?;
+    let (mut weight, mut found) = (0_u64, BTreeSet::new());
+    for entry in profile
+        .aggregated
+        .iter()
+        .filter(|entry| entry.event == main)
+    {
+        let mut gaps = profile
+            .stack(entry.stack)
+            .filter(|id| is_gap[id.0 as usize]);
+        let Some(first) = gaps.next() else { continue };
+        weight = weight.saturating_add(entry.weight);
+        found.extend(std::iter::once(first).chain(gaps));
+    }
+    let share = percent(weight, profile.events[main].weight);
+    let names = found
+        .into_iter()
+        .filter_map(|id| profile.function(id).name.clone().ok());
+    (share >= 1.0).then(|| (share, names.map(String::from).collect()))
 }
 
 /// Returns the hottest function by self in objects without inline information, with its percentage.

@@ -57,6 +57,13 @@ pub enum Finding {
         /// no language, and are `waiting`.
         shares: Vec<(&'static str, f64)>,
     },
+    /// Stacks with functions of an interpreted language that could not be read or proven.
+    Gaps {
+        /// Share of the main event's weight with such a stack, in percent.
+        share: f64,
+        /// Names of the frames that stand for these functions.
+        frames: Vec<String>,
+    },
     /// Stacks show the functions of an interpreter instead of the interpreted program.
     Interpreter {
         /// Share of the main event's weight whose stacks contain it, in percent.
@@ -256,6 +263,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.extend(unnamed(profile));
     }
     findings.extend(heat::self_by_language(profile).map(|shares| Finding::ByLanguage { shares }));
+    findings.extend(heat::gaps(profile).map(|(share, frames)| Finding::Gaps { share, frames }));
     findings.extend(heat::interpreter(profile).map(|told| Finding::Interpreter {
         share: told.share,
         function: told.name,

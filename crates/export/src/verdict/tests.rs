@@ -194,6 +194,37 @@ fn waits_have_no_language() {
 }
 
 #[test]
+fn stacks_with_gaps_are_counted_once() {
+    let mut builder = ProfileBuilder::new();
+    let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+    let thread = builder.intern_thread_name("t");
+    let app = builder.intern_object("app");
+    let names = [
+        "work",
+        "[Python callers unproven]",
+        "[Java function unnamed]",
+    ];
+    let [work, callers, unnamed] = names.map(|name| builder.intern_function(Ok(name), app));
+    let stacks: [(&[_], u64); 4] = [
+        (&[work], 70),
+        (&[callers, work], 10),
+        (&[callers, work, callers, unnamed], 15),
+        (&[work, unnamed], 5),
+    ];
+    for (stack, weight) in stacks {
+        let stack = builder.intern_stack(stack);
+        builder.add_samples(event, thread, stack, 1, weight);
+    }
+    let profile = builder.finish();
+    let found = findings(&profile).into_iter();
+    let gaps = found.filter(|found| matches!(found, Finding::Gaps { .. }));
+    let texts: Vec<_> = gaps.map(|found| found.to_string()).collect();
+    let wanted = "gaps: 30.0% is in stacks with missing functions, shown as [Python callers unproven], [Java \
+                  function unnamed]";
+    assert_eq!(texts, [wanted]);
+}
+
+#[test]
 fn requested_memory_names_its_source_and_the_resident_memory_beside_unseen_programs() {
     let text = |requests: Requests| Finding::Requests(requests).statement();
     let seen = Requests {

@@ -36,6 +36,10 @@ impl Finding {
                 ..
             } => unnamed_text(*share, *own, object, reason),
             Finding::ByLanguage { shares } => languages_text(shares),
+            Finding::Gaps { share, frames } => format!(
+                "gaps: {share:.1}% is in stacks with missing functions, shown as {}",
+                frames.join(", ")
+            ),
             Finding::Interpreter {
                 share,
                 function,
@@ -148,6 +152,7 @@ impl fmt::Display for Finding {
             | Finding::Waited { .. }
             | Finding::Idle { .. }
             | Finding::ByLanguage { .. }
+            | Finding::Gaps { .. }
             | Finding::Interpreter { .. }
             | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }

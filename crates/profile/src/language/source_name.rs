@@ -102,7 +102,9 @@ pub(super) fn language_of_gap(function: &Function, object: &Object) -> Option<La
     gap(name).filter(|_| is_new)
 }
 
-pub(super) fn gap(name: &str) -> Option<Language> {
+/// Returns the language of functions that a frame of this name stands for, such as
+/// `[Python callers unproven]`; `None` for functions with a name of their own.
+pub fn gap(name: &str) -> Option<Language> {
     let found = GAPS.iter().find(|(gap, _)| *gap == name);
     found.map(|(_, language)| *language)
 }
