@@ -135,12 +135,13 @@ fn watched_cpus(session: &Session) -> &[u32] {
 }
 
 /// Returns the CPU time of a finished recording; `None` for cgroups or without a clock event.
-/// `used` is [`Accounts::used`] before sampling stopped.
+/// `used` is [`Accounts::used`] before sampling stopped, and `sampled` the CPU time that samples of
+/// several periods stand for.
 pub(crate) fn measured(
     session: &Session,
     (accounts, used): (&Accounts, Option<Duration>),
     counts: &FinalCounts,
-    total: &Tally,
+    (total, sampled): (&Tally, Option<Duration>),
     unfinished: &[i32],
     wall: Duration,
 ) -> Option<CpuTime> {
@@ -173,6 +174,10 @@ pub(crate) fn measured(
         time.unrecorded_cpus = came as u64;
     }
     time.privileged_programs = total.privileged;
+    if let (Some(sampled), true) = (sampled, time.sampled.is_some()) {
+        let lost = u32::try_from(total.all_lost()).unwrap_or(u32::MAX);
+        time.sampled = Some(sampled + time.period.saturating_mul(lost));
+    }
     Some(time)
 }
 
@@ -208,6 +213,11 @@ fn of_counts(
 
 fn is_clock(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && CLOCKS.contains(&attr.config)
+}
+
+/// Returns the sampling period of an event that counts CPU time; `None` for other events.
+pub(crate) fn period_of_clock(attr: &Attr) -> Option<Duration> {
+    is_clock(attr).then(|| Duration::from_nanos(period_ns(attr)))
 }
 
 /// Returns the fixed period of a clock event, converted from a frequency as in the kernel.

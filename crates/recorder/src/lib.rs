@@ -58,6 +58,7 @@ pub mod recording;
 pub mod replay;
 mod requests;
 mod run_delay;
+mod short_threads;
 pub mod summary;
 mod summed;
 pub mod synthesize;

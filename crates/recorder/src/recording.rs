@@ -242,7 +242,7 @@ impl Recording {
             &self.session,
             (&self.accounts, used),
             &counts,
-            &total,
+            (&total, written.sampled),
             &unfinished,
             wall,
         );

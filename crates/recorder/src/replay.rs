@@ -117,6 +117,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
     let written = Writer {
         merge: Merge::new(&cpus, samples.clone(), sideband.clone(), 0),
         steps: RecordSteps {
+            short_threads: None,
             filter: InheritedEventFilter::of_everything(samples, sideband),
             requests: None,
             unwinding,

@@ -71,6 +71,6 @@ pub use options::{DrainOptions, Extras, SamplingOptions};
 pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
-    ControlAction, ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder,
-    SessionError, SwitchEvents,
+    ControlAction, ControlError, CpuCounts, EventCount, FinalCounts, FinerEvents, FinerSampling,
+    Session, SessionBuilder, SessionError, SwitchEvents,
 };

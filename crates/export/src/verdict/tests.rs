@@ -23,7 +23,7 @@ fn words(time: CpuTime) -> Vec<String> {
 fn many_short_processes_are_the_cause_that_is_named() {
     let found = words(time(70, 1300, 1400, 2000));
     assert!(
-        found[0].starts_with("samples cover 0.070 of 1.30 s of CPU time: most threads end"),
+        found[0].starts_with("samples cover 0.070 of 1.30 s of CPU time: the end of each thread"),
         "{found:?}"
     );
     assert_eq!(found.len(), 1);

@@ -214,7 +214,7 @@ fn unsampled_cause(
             "CPUs that came online while recording are not recorded".to_owned()
         }
         Some(period) => format!(
-            "most threads end within {} ms, the time between two samples",
+            "the end of each thread has no sample: up to {} ms, the time between two",
             milliseconds(period)
         ),
         None if privileged_programs > 0 => format!(

@@ -21,6 +21,7 @@ use crate::offcpu::{FinalSums, WaitOutput};
 use crate::output::{RotatingOutput, interpreted};
 use crate::progress::{LiveCounts, WriterState};
 use crate::requests::Requests;
+use crate::short_threads::ShortThreads;
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
 /// Minimum time between two rounds.
@@ -50,6 +51,7 @@ pub(crate) struct Writer {
 /// Steps of each record between the merge and the file.
 pub(crate) struct RecordSteps {
     pub(crate) filter: InheritedEventFilter,
+    pub(crate) short_threads: Option<ShortThreads>,
     pub(crate) requests: Option<Requests>,
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) deferrals: DeferralQueue,
@@ -60,6 +62,8 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     pub(crate) stacks: Option<StackTally>,
     pub(crate) sums: FinalSums,
+    /// CPU time that the samples stand for, if their periods differ.
+    pub(crate) sampled: Option<Duration>,
     pub(crate) limits: ReachedLimits,
     pub(crate) rejected: u64,
     pub(crate) late: u64,
@@ -116,6 +120,7 @@ impl Writer {
         }
         let RecordSteps {
             filter,
+            short_threads,
             unwinding,
             sink,
             ..
@@ -132,6 +137,7 @@ impl Writer {
                 + unwinding.as_ref().map_or(0, Unwinding::damaged_bytes),
             output: sink.output,
             sums,
+            sampled: short_threads.map(|short| short.sampled()),
             limits,
             stacks: unwinding.map(Unwinding::into_tally),
             failure,
@@ -230,11 +236,19 @@ impl RecordSteps {
         if !self.is_wanted(&record) {
             return Ok(());
         }
+        if let Some(short) = &mut self.short_threads
+            && !short.accepts(&record)
+        {
+            return Ok(());
+        }
         // Decoded once for all users of process events.
         let event = layouts.process_event(&record);
         let event = event.as_ref();
         if let Some(event) = event {
             self.sink.output.notice(event, record.time);
+            if let Some(short) = &mut self.short_threads {
+                short.handle(event);
+            }
             if let Some(requests) = &mut self.requests {
                 requests.handle(event);
             }
@@ -311,6 +325,9 @@ impl RecordSteps {
     /// Writes deferred records that are ready. `merged` is the time up to which the merge is
     /// complete.
     fn end_round(&mut self, merged: u64) -> io::Result<()> {
+        if let Some(short) = &mut self.short_threads {
+            short.look();
+        }
         let sink = &mut self.sink;
         for image in (self.unwinding.iter_mut()).flat_map(Unwinding::take_sampled) {
             sink.output.handle_sampled(image);

@@ -33,6 +33,7 @@ use crate::pipeline::writer::{RecordSteps, Writer, Written, start_features};
 use crate::progress::LiveCounts;
 use crate::requests::Requests;
 use crate::run_delay;
+use crate::short_threads::ShortThreads;
 use crate::synthesize::existing;
 use crate::trace;
 use crate::tracing_data;
@@ -291,6 +292,7 @@ impl Stages {
             merge,
             steps: RecordSteps {
                 filter: session.inherited_event_filter(),
+                short_threads: ShortThreads::of(session),
                 requests: self.requests,
                 unwinding: self.unwinding,
                 deferrals: DeferralQueue::new(Arc::clone(&self.layouts), session.cpus().len()),

@@ -232,7 +232,7 @@ fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
         said(559, 560, 5400, 3, 4400, Some(Duration::from_secs(4))),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    samples cover 0.070 of 1.30 s of CPU time: most threads end within 1.0 ms, the time between two samples; `-F 20000` samples them, and so does -a
+    samples cover 0.070 of 1.30 s of CPU time: the end of each thread has no sample: up to 1.0 ms, the time between two; `-F 20000` shortens that, and -a has no such ends
     on CPU 0.560 s of 5.40 s: 0.040 s waiting for a CPU, 4.80 s asleep; `rprof record --off-cpu` shows where
     on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU, 0.440 s asleep; other programs kept the CPUs busy
     on CPU 0.560 s of 5.40 s: 4.40 s waiting for a CPU (control group throttled for 4.00 s), 0.440 s asleep; a higher quota (`cpu.max`, or `cpu.cfs_quota_us` of version 1) lets it run

@@ -175,7 +175,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             longer_than_tasks: Some(_),
             unrecorded_cpus: 0,
             ..
-        } => "; `-F 20000` samples them, and so does -a",
+        } => "; `-F 20000` shortens that, and -a has no such ends",
         Finding::Unsampled {
             longer_than_tasks: None,
             unrecorded_cpus: 0,

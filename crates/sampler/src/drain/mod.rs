@@ -37,7 +37,7 @@ pub use buffers::Recycler;
 pub use drainer::DrainCounts;
 pub use fast_drain::FastDrain;
 pub use remote::RemoteDrain;
-pub(crate) use snapshot::Snapshot;
+pub(crate) use snapshot::{OverwrittenRings, Snapshot};
 pub use stack_bases::StackBases;
 pub(crate) use threads::{DrainConfig, DrainThreads};
 pub use trace::{TracePiece, Traces};

@@ -1,6 +1,6 @@
 //! [`RemoteDrain`]: drains rings from a thread that is not pinned to their CPUs.
 
-use super::drainer::SharedDrainer;
+use super::drainer::{self, SharedDrainer};
 use std::fmt;
 use std::sync::{Arc, PoisonError, TryLockError};
 
@@ -32,6 +32,15 @@ impl RemoteDrain {
             if let Some(drainer) = drainer.as_mut() {
                 drainer.drain_remotely();
             }
+        }
+    }
+
+    /// Takes a CPU's index, and pairs of ids, the new one first.
+    pub(crate) fn add_aliases(&self, index: usize, ids: &[(u64, u64)]) {
+        if let Some(shared) = self.drainers.get(index)
+            && let Some(drainer) = drainer::locked(shared).as_mut()
+        {
+            drainer.add_aliases(ids);
         }
     }
 }

@@ -1,6 +1,7 @@
 use super::batch::{Batch, NO_CPU, Stream};
 use super::drainer::{Layouts, time_of};
 use super::trim;
+use crate::open::OverwrittenRing;
 use crossbeam_channel::Sender;
 use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::RawBytes;
@@ -63,6 +64,45 @@ impl SnapshotSender {
 pub(super) fn places(bytes: usize) -> usize {
     // A batch may be smaller than its limit by one record.
     bytes.div_ceil(SNAPSHOT_BATCH - MAX_RECORD) + usize::from(bytes > 0)
+}
+
+/// Rings whose oldest records the kernel overwrites.
+#[derive(Debug, Default)]
+pub(crate) struct OverwrittenRings {
+    rings: Vec<OverwrittenRing>,
+}
+
+impl OverwrittenRings {
+    pub(crate) fn new(rings: Vec<OverwrittenRing>) -> OverwrittenRings {
+        OverwrittenRings { rings }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rings.is_empty()
+    }
+
+    pub(crate) fn ring_bytes(&self) -> Option<usize> {
+        self.rings.first().map(|ring| ring.ring.size())
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rings.iter().map(|ring| ring.ring.size()).sum()
+    }
+
+    /// Passes the new records to `put`, CPU by CPU, oldest first.
+    pub(crate) fn take(&mut self, mut put: impl FnMut(RawBytes<'_>)) {
+        // All rings are paused first, so that they end at the same time.
+        for ring in &self.rings {
+            // Before Linux 4.7 there is no pause; records overwritten meanwhile are skipped.
+            ring.event.pause_output(true).ok();
+        }
+        for ring in &mut self.rings {
+            ring.ring.take(&mut put);
+        }
+        for ring in &self.rings {
+            ring.event.pause_output(false).ok();
+        }
+    }
 }
 
 #[cfg(test)]

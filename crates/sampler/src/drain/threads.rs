@@ -171,13 +171,9 @@ impl DrainThreads {
         counts
     }
 
-    /// Takes a CPU's index, and pairs of ids, the new one first.
-    pub(crate) fn add_aliases(&self, index: usize, ids: &[(u64, u64)]) {
-        if let Some(shared) = self.rings.drainers.get(index)
-            && let Some(drainer) = drainer::locked(shared).as_mut()
-        {
-            drainer.add_aliases(ids);
-        }
+    /// Returns the rings of all CPUs.
+    pub(crate) fn rings(&self) -> &RemoteDrain {
+        &self.rings
     }
 
     /// Hands fast draining to the receiver: see

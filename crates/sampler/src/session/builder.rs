@@ -1,9 +1,9 @@
 //! [`SessionBuilder`]: creates a session from options.
 
 use super::online::OnlineCpus;
-use super::overwritten::OverwrittenRings;
 use super::{Session, SessionError};
 use crate::clock::since_boot;
+use crate::drain::OverwrittenRings;
 use crate::drain::{DrainConfig, DrainThreads, Dumps, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{

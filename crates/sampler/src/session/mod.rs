@@ -3,21 +3,23 @@
 mod builder;
 mod counts;
 mod error;
+mod finer;
 mod online;
-mod overwritten;
 mod switches;
 
 pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, EventCount, FinalCounts};
 pub use error::{ControlAction, ControlError, SessionError};
+pub use finer::{FinerEvents, FinerSampling};
 pub use switches::SwitchEvents;
 
 use online::{LOOK, OnlineCpus};
-use overwritten::OverwrittenRings;
+
 use rprof_perf_event::{Clock, ContextPlaces, PerfFd};
 
 use crate::drain::{
-    Batch, DrainThreads, FastDrain, Recycler, RemoteDrain, Snapshot, StackBases, Traces,
+    Batch, DrainThreads, FastDrain, OverwrittenRings, Recycler, RemoteDrain, Snapshot, StackBases,
+    Traces,
 };
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{Contexts, ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};

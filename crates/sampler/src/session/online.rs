@@ -116,7 +116,7 @@ impl Session {
                 ids.push((new.id()?, old.id()?));
             }
             // Before the first record with a new id.
-            self.threads.add_aliases(index, &ids);
+            self.threads.rings().add_aliases(index, &ids);
             for (event, old, new) in pairs {
                 let reading = old.reading().ok();
                 online
