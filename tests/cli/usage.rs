@@ -342,7 +342,12 @@ fn names_that_look_like_options_or_sizes_are_explained() {
         .says("`--memory-limit 512M`");
     here.rprof("record -o /dev/full -e cpu-clock -- true")
         .exits(1)
-        .says("cannot write /dev/full: No space left");
+        .says("cannot write /dev/full: No space left on device (ENOSPC)");
+    for writing in ["record", "flamegraph", "html", "stat"] {
+        here.rprof(&format!("{writing} -o /no/where/x -- true"))
+            .exits(1)
+            .says("cannot create /no/where/x: the folder /no/where does not exist");
+    }
     // Two -v are one, as in perf.
     here.rprof("record -vv -e cpu-clock -- true").ok();
 }

@@ -10,8 +10,10 @@
 //! assert_eq!(ErrnoName(Errno::TOOBIG).to_string(), "E2BIG");
 //! ```
 
-pub use rustix::io::Errno;
+use std::borrow::Cow;
 use std::{fmt, io};
+
+pub use rustix::io::Errno;
 
 /// Formats an error number as `Permission denied (EACCES)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +44,55 @@ impl fmt::Display for ErrnoName {
     }
 }
 
-/// Returns the symbolic name of an error of perf_event_open(2), mmap(2), read(2), pipe(2), fork(2),
-/// execve(2) or wait4(2); `None` for others.
+/// Replaces the numbers that the standard library appends, ` (os error 2)`, by symbolic names,
+/// ` (ENOENT)`. Programs apply it to each message that they print.
+pub fn with_names(message: &str) -> Cow<'_, str> {
+    const MARK: &str = " (os error ";
+    let mut named = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(MARK) {
+        let number = after.split_once(')');
+        let name = number
+            .and_then(|(number, _)| number.parse().ok())
+            .and_then(|number| name(from_raw(number)));
+        named.push_str(before);
+        rest = match (name, number) {
+            (Some(name), Some((_, after))) => {
+                named.extend([" (", name, ")"]);
+                after
+            }
+            _ => {
+                named.push_str(MARK);
+                after
+            }
+        };
+    }
+    match named.is_empty() {
+        true => Cow::Borrowed(message),
+        false => Cow::Owned(named + rest),
+    }
+}
+
+/// Returns the symbolic name of an error of perf_event_open(2), of system calls for files, memory,
+/// processes or sockets; `None` for others.
 pub fn name(errno: Errno) -> Option<&'static str> {
     Some(match errno {
         Errno::TOOBIG => "E2BIG",
         Errno::ACCESS => "EACCES",
+        Errno::ADDRINUSE => "EADDRINUSE",
+        Errno::ADDRNOTAVAIL => "EADDRNOTAVAIL",
         Errno::AGAIN => "EAGAIN",
         Errno::BADF => "EBADF",
         Errno::BUSY => "EBUSY",
         Errno::CHILD => "ECHILD",
+        Errno::CONNABORTED => "ECONNABORTED",
+        Errno::CONNREFUSED => "ECONNREFUSED",
+        Errno::CONNRESET => "ECONNRESET",
+        Errno::DQUOT => "EDQUOT",
+        Errno::EXIST => "EEXIST",
         Errno::FAULT => "EFAULT",
+        Errno::FBIG => "EFBIG",
+        Errno::HOSTUNREACH => "EHOSTUNREACH",
         Errno::INTR => "EINTR",
         Errno::INVAL => "EINVAL",
         Errno::IO => "EIO",
@@ -60,7 +100,9 @@ pub fn name(errno: Errno) -> Option<&'static str> {
         Errno::LIBBAD => "ELIBBAD",
         Errno::LOOP => "ELOOP",
         Errno::MFILE => "EMFILE",
+        Errno::MLINK => "EMLINK",
         Errno::NAMETOOLONG => "ENAMETOOLONG",
+        Errno::NETUNREACH => "ENETUNREACH",
         Errno::NFILE => "ENFILE",
         Errno::NODEV => "ENODEV",
         Errno::NOENT => "ENOENT",
@@ -68,13 +110,20 @@ pub fn name(errno: Errno) -> Option<&'static str> {
         Errno::NOMEM => "ENOMEM",
         Errno::NOSPC => "ENOSPC",
         Errno::NOSYS => "ENOSYS",
+        Errno::NOTCONN => "ENOTCONN",
         Errno::NOTDIR => "ENOTDIR",
+        Errno::NOTEMPTY => "ENOTEMPTY",
         Errno::NXIO => "ENXIO",
         Errno::OPNOTSUPP => "EOPNOTSUPP",
         Errno::OVERFLOW => "EOVERFLOW",
         Errno::PERM => "EPERM",
+        Errno::PIPE => "EPIPE",
+        Errno::ROFS => "EROFS",
+        Errno::SPIPE => "ESPIPE",
         Errno::SRCH => "ESRCH",
+        Errno::TIMEDOUT => "ETIMEDOUT",
         Errno::TXTBSY => "ETXTBSY",
+        Errno::XDEV => "EXDEV",
         _ => return None,
     })
 }
@@ -104,6 +153,25 @@ mod tests {
         assert!(ErrnoText(unnamed).to_string().contains("(errno 4000)"));
         assert_eq!(ErrnoName(Errno::TOOBIG).to_string(), "E2BIG");
         assert_eq!(ErrnoName(unnamed).to_string(), "Errno(4000)");
+    }
+
+    #[test]
+    fn numbers_in_messages_become_names() {
+        let missing = io::Error::from(Errno::NOENT);
+        assert_eq!(
+            with_names(&format!("cannot open x: {missing}. Record first")),
+            "cannot open x: No such file or directory (ENOENT). Record first"
+        );
+        let both = format!("{missing}; {}", io::Error::from(Errno::CONNREFUSED));
+        assert!(with_names(&both).ends_with("(ENOENT); Connection refused (ECONNREFUSED)"));
+        for other in [
+            "(os error 2)",
+            " (os error 4000) ",
+            " (os error x)",
+            " (os error ",
+        ] {
+            assert_eq!(with_names(other), other);
+        }
     }
 
     #[test]

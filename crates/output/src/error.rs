@@ -1,7 +1,7 @@
 //! [`OutputError`]: why an output cannot be created.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::kind::Kind;
 
@@ -65,4 +65,25 @@ pub enum OutputError {
         /// Cause.
         source: io::Error,
     },
+}
+
+impl OutputError {
+    /// Returns the error of creating a file at `path`. A missing folder has its name in the cause.
+    pub(crate) fn create(path: &Path, source: io::Error) -> OutputError {
+        let is_missing = source.kind() == io::ErrorKind::NotFound;
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let source = match folder.filter(|_| is_missing) {
+            Some(folder) => {
+                let cause = format!("the folder {} does not exist", folder.display());
+                io::Error::new(io::ErrorKind::NotFound, cause)
+            }
+            None => source,
+        };
+        OutputError::Create {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

@@ -59,10 +59,7 @@ impl PendingFile {
                     .mode(readers.mode())
                     .open(path)
             })
-            .map_err(|source| OutputError::Create {
-                path: path.to_owned(),
-                source,
-            })?;
+            .map_err(|source| OutputError::create(path, source))?;
         let (file, temporary) = file.into_parts();
         if readers == Readers::Owner {
             hand_to_sudo_user(&file);
@@ -152,7 +149,7 @@ mod tests {
         let text = error.to_string();
         assert_eq!(
             text,
-            "cannot create /no/such/folder/out: No such file or directory (os error 2)"
+            "cannot create /no/such/folder/out: the folder /no/such/folder does not exist"
         );
     }
 

@@ -104,10 +104,7 @@ impl RecordingFile {
     /// # Errors
     /// [`OutputError::Create`], also if the path exists.
     pub fn create_free(path: &Path) -> Result<RecordingFile, OutputError> {
-        let create = |source| OutputError::Create {
-            path: path.to_owned(),
-            source,
-        };
+        let create = |source| OutputError::create(path, source);
         let file = (File::options().write(true).create_new(true))
             .mode(0o600)
             .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32)

@@ -1,6 +1,6 @@
 //! Classes of error numbers for events. [`rprof_errno`] has their text.
 
-pub use rprof_errno::{Errno, ErrnoName, ErrnoText, last};
+pub use rprof_errno::{Errno, ErrnoName, ErrnoText, last, with_names};
 
 /// Returns whether the error means that this machine lacks the event.
 ///

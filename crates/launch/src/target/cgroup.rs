@@ -18,21 +18,21 @@ pub enum CgroupError {
     )]
     NotMounted,
     /// No group has this name.
-    #[error("there is no control group `{name}` below {}{}", mount.display(), missing_text(source))]
+    #[error("there is no control group `{name}` below {}{}", mount.display(), missing_text(cause))]
     Missing {
         /// Name as given.
         name: String,
         /// Mount point of the hierarchy.
         mount: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
+        /// Error of the system. The message has it unless the group is missing.
+        cause: std::io::Error,
     },
 }
 
-fn missing_text(source: &std::io::Error) -> String {
-    match source.kind() {
+fn missing_text(cause: &std::io::Error) -> String {
+    match cause.kind() {
         std::io::ErrorKind::NotFound => "; `systemd-cgls` lists them".to_owned(),
-        _ => format!(": {source}"),
+        _ => format!(": {cause}"),
     }
 }
 
@@ -79,10 +79,10 @@ impl Cgroup {
     fn open_below(mount: &Path, names: &[String]) -> Result<Vec<(PathBuf, Cgroup)>, CgroupError> {
         let mut found: Vec<(PathBuf, Cgroup)> = Vec::new();
         for name in names {
-            let missing = |source| CgroupError::Missing {
+            let missing = |cause| CgroupError::Missing {
                 name: name.clone(),
                 mount: mount.to_owned(),
-                source,
+                cause,
             };
             // Canonical, so that `..` cannot leave the hierarchy.
             let path = mount.join(name.trim_start_matches('/'));
@@ -194,7 +194,10 @@ mod tests {
         assert_eq!(open(&["ab", "a/b", "/a", "a"]).unwrap(), both);
         assert_eq!(open(&["a", "/"]).unwrap(), std::slice::from_ref(&mount));
         for wrong in ["c", "..", "a/../../.."] {
-            assert!(matches!(open(&[wrong]), Err(CgroupError::Missing { .. })));
+            let error = open(&[wrong]).unwrap_err();
+            assert!(matches!(error, CgroupError::Missing { .. }));
+            assert!(error.to_string().ends_with("; `systemd-cgls` lists them"));
+            assert!(std::error::Error::source(&error).is_none(), "the cause is in the text");
         }
     }
 }

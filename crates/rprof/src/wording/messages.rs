@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use rprof_export::clean::{clean, shorten_words};
 use rprof_export::wrap::wrap;
+use rprof_perf_event::errno::with_names;
 
 use crate::terminal::progress::suspend;
 use crate::terminal::width_of_messages;
@@ -16,7 +17,8 @@ use crate::terminal::width_of_messages;
 /// Ignores errors, where `eprintln!` would panic: a full disk or closed terminal must not end a
 /// recording.
 pub(crate) fn say(message: impl Display) {
-    let message = clean(&message.to_string()).into_owned();
+    let message = message.to_string();
+    let message = clean(&with_names(&message)).into_owned();
     let message = format!("rprof: {}", shorten_words(&message));
     let width = width_of_messages().unwrap_or(usize::MAX);
     let mut text = String::new();

@@ -16,6 +16,7 @@ use clap::Parser;
 use rprof_agent::status::Status;
 use rprof_agent::{AgentError, Config, Log, check};
 use rprof_export::clean::{clean, shorten_words};
+use rprof_perf_event::errno::with_names;
 
 use cli::{Action, Cli, StatusFormat};
 use signals::Signals;
@@ -78,6 +79,7 @@ fn show_check(config: &Config) -> anyhow::Result<u8> {
 /// names shortened. Ignores errors: a full disk or closed journal must not end the agent.
 fn say(message: impl Display) {
     let message = message.to_string();
+    let message = with_names(&message);
     let line = format!("rprof-agent: {}\n", shorten_words(&clean(&message)));
     io::stderr().write_all(line.as_bytes()).ok();
 }

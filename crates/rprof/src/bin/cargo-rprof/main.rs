@@ -24,6 +24,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Error};
 use clap::{CommandFactory, Parser};
+use rprof_perf_event::errno::with_names;
 
 use args::{CargoArgs, Line, Mode, command, parts};
 use build::Program;
@@ -132,5 +133,7 @@ fn print(text: &[u8]) -> Result<(), Error> {
 
 /// Prints a line to standard error, which may be closed.
 fn say(message: impl std::fmt::Display) {
+    let message = message.to_string();
+    let message = with_names(&message);
     let _ = writeln!(anstream::stderr(), "cargo rprof: {message}");
 }
