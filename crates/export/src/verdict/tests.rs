@@ -95,6 +95,18 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
              shows which), at least 0.100 s waiting, 0.100 s asleep"
         ]
     );
+    let almost_all = CpuTime {
+        waiting: ms(1800),
+        unclear: Duration::from_millis(1790),
+        ..time(799, 800, 2600, 3)
+    };
+    assert_eq!(
+        words(almost_all),
+        [
+            "on CPU 0.800 s of 2.60 s: 1.80 s asleep or waiting for a CPU (`record --off-cpu` \
+             shows which)"
+        ]
+    );
     let partly = CpuTime {
         waiting: ms(1700),
         unclear: Duration::from_millis(200),

@@ -103,10 +103,15 @@ impl Finding {
                 let is_much = off_cpu.unclear > off_cpu.asleep.max(off_cpu.waiting) / 20;
                 let (waiting, asleep) = (seconds(off_cpu.waiting), seconds(off_cpu.asleep));
                 if off_cpu.unclear > off_cpu.waiting + off_cpu.asleep {
+                    let clear = match off_cpu.waiting.max(off_cpu.asleep) < off_cpu.unclear / 20 {
+                        true => by,
+                        false => {
+                            format!(", at least {waiting} s waiting{by}, {asleep} s asleep")
+                        }
+                    };
                     return format!(
                         "on CPU {used} s of {wall} s: {} s asleep or waiting for a CPU (`record \
-                         --off-cpu` shows which), at least {waiting} s waiting{by}, {asleep} s \
-                         asleep{stopped}",
+                         --off-cpu` shows which){clear}{stopped}",
                         seconds(off_cpu.unclear + off_cpu.waiting + off_cpu.asleep)
                     );
                 }
