@@ -98,7 +98,7 @@ pub fn noun_of_time(event: &str) -> &str {
 
 /// Returns true for letters that perf accepts after an event's last `:` or `/` (perf-list(1),
 /// "Event modifiers").
-pub(crate) fn is_modifier(letter: char) -> bool {
+pub fn is_modifier(letter: char) -> bool {
     "ukhGHIpPSDeWbRX".contains(letter)
 }
 

@@ -68,6 +68,7 @@ pub mod views;
 pub mod waits;
 
 pub use builder::{IntoFrame, ProfileBuilder, SymbolTables};
+pub use event_names::is_modifier;
 pub use filter::{Filter, NO_REQUEST, RequestKey};
 pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,

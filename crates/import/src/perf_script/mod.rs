@@ -21,6 +21,7 @@ use std::path::Path;
 use rprof_profile::limits::MAX_FRAMES;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, FunctionId, ObjectId, Profile, StackId, ThreadId, WeightUnit,
+    is_modifier,
 };
 use rustc_hash::FxHashMap;
 
@@ -393,7 +394,7 @@ fn is_bare_frame(line: &str) -> bool {
 
 /// Returns true for a tracepoint, such as `sched:sched_switch`. Its payload follows its name.
 fn is_tracepoint(event: &str) -> bool {
-    let is_modifiers = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWeb".contains(&byte));
+    let is_modifiers = |text: &str| text.chars().all(is_modifier);
     let mut parts = event.split(':');
     let group = parts.next().unwrap_or("");
     parts.next().is_some_and(|name| !is_modifiers(name)) && group != "mem" && !group.contains('/')

@@ -104,7 +104,7 @@ fn samples_of_all_choices_of_fields_are_read() {
 
 #[test]
 fn samples_without_callchains_have_their_frame_or_payload_behind_the_event() {
-    let text = "              dd    17   708.39:    500 cycles:      113c leaf (/opt/w)\n                              bc 1   17   708.39:    500 cycles:  ffffffff81000000 [unknown] ([kernel.kallsyms])\n                              w    17   708.39:    500 page-faults:      7f00 [unknown] (//anon)     113c leaf (/opt/w)\n                              w    17   708.39: raw_syscalls:sys_exit: NR 0 = 65536\n                              w    17   708.39: probe:c: dead beef 12\n";
+    let text = "              dd    17   708.39:    500 cycles:      113c leaf (/opt/w)\n                              bc 1   17   708.39:    500 cycles:  ffffffff81000000 [unknown] ([kernel.kallsyms])\n                              w    17   708.39:    500 page-faults:      7f00 [unknown] (//anon)     113c leaf (/opt/w)\n                              w    17   708.39:    500 cycles:R:      113c leaf (/opt/w)\n                              w    17   708.39: raw_syscalls:sys_exit: NR 0 = 65536\n                              w    17   708.39: probe:c: dead beef 12\n";
     let profile = profile(text).unwrap();
     assert_eq!(
         stacks(&profile),
@@ -112,6 +112,7 @@ fn samples_without_callchains_have_their_frame_or_payload_behind_the_event() {
             ("cycles/dd;leaf@/opt/w", 500),
             ("cycles/bc 1;?@[kernel.kallsyms]", 500),
             ("page-faults/w;leaf@/opt/w", 500),
+            ("cycles:R/w;leaf@/opt/w", 500),
             ("raw_syscalls:sys_exit/w", 1),
             ("probe:c/w", 1),
         ])

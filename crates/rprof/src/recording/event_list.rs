@@ -93,3 +93,21 @@ pub(crate) fn warn_of_ignored(events: &[Event]) {
 fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_know_every_modifier_that_is_accepted() {
+        let letters: Vec<char> = ('A'..='z')
+            .filter(char::is_ascii_alphabetic)
+            .filter(|letter| Event::parse(&format!("page-faults:{letter}")).is_ok())
+            .collect();
+        assert!(letters.contains(&'u'), "{letters:?}");
+        let unknown: Vec<&char> = (letters.iter())
+            .filter(|letter| !rprof_profile::is_modifier(**letter))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
