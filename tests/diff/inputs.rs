@@ -153,6 +153,11 @@ fn what_does_not_compare_is_told_with_status_2() {
         let run = here.rprof(&format!("diff old {file}")).exits(1);
         assert!(run.err().contains(file), "{}", run.err());
     }
+    std::fs::write(here.path("perf.data"), "").unwrap();
+    let run = here.rprof("diff old").exits(1);
+    run.says("NEW defaults to perf.data: perf.data is empty");
+    let run = here.rprof("diff old perf.data").exits(1);
+    assert!(!run.err().contains("default"), "{run}");
 }
 
 #[test]

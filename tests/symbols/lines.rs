@@ -107,6 +107,12 @@ fn symfs_is_another_root_for_symbols() {
     let unnamed = here.rprof("report").ok();
     assert!(!unnamed.out().contains("burn_seventy"), "{unnamed}");
     unnamed.prints("no such file");
+    for reading in ["report --symbol", "report --focus", "annotate"] {
+        here.rprof(&format!("{reading} burn_seventy"))
+            .exits(1)
+            .says("functions without a name: ")
+            .says("no such file");
+    }
     let options = "report --symfs root --sort symbol,srcline";
     here.rprof(options)
         .ok()

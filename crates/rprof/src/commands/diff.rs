@@ -69,7 +69,11 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
         told: &args.told,
         name: None,
     };
-    request.run(&old, &new)
+    let run = request.run(&old, &new);
+    run.map_err(|failure| match default_of_new(args) {
+        Some(path) => failure.context(format!("NEW defaults to {path}")),
+        None => failure,
+    })
 }
 
 pub(crate) struct Request<'a> {
@@ -380,6 +384,15 @@ fn rest(count: usize, why: Hidden) -> String {
 
 const ROWS_ON_TERMINAL: usize = 30;
 
+const DEFAULT_NEW: &str = "perf.data";
+
+/// Returns the second recording if only the first one was typed.
+fn default_of_new(args: &DiffArgs) -> Option<&'static str> {
+    let is_default = args.old_file.is_some() && args.new_file.is_none() && args.base.is_empty();
+    let is_one_file = matches!(args.waits.memory.moment(), Some(MemoryMoment::Between(..)));
+    (is_default && !is_one_file).then_some(DEFAULT_NEW)
+}
+
 fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
@@ -396,7 +409,7 @@ fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     let [old, new] = match args.base.is_empty() {
         true => [
             or(&args.old_file, "perf.data.old"),
-            or(&args.new_file, "perf.data"),
+            or(&args.new_file, DEFAULT_NEW),
         ],
         false => [args.base.clone(), args.new.clone()],
     };

@@ -1,12 +1,16 @@
 //! Suggestions for filter patterns that match nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rprof_events::suggest::names_near;
+use rprof_export::clean::brief;
 use rprof_profile::pattern::{matches_function, matches_object};
 use rprof_profile::{Filter, Profile};
 
-/// Returns a message for each function or object pattern without a match.
+const MAX_OBJECTS: usize = 3;
+
+/// Returns a message for each function or object pattern without a match. The function may be one
+/// without a name.
 pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
     let functions = || {
         let names = profile.functions.iter();
@@ -18,7 +22,9 @@ pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
     let focus = filter.focus.iter().map(|one| ("symbol", one));
     let symbols = (sampled.chain(focus))
         .filter(|(_, pattern)| !functions().any(|name| matches_function(pattern, name)))
-        .map(|(what, pattern)| sentence(what, pattern, last_part, &mut functions()));
+        .map(|(what, pattern)| {
+            sentence(what, pattern, last_part, &mut functions()) + &nameless(profile)
+        });
     let objects = (filter.objects.iter())
         .filter(|pattern| !objects().any(|name| matches_object(pattern, name)))
         .map(|pattern| sentence("object", pattern, file_stem, &mut objects()));
@@ -50,6 +56,33 @@ fn sentence<'n>(
     }
 }
 
+/// Returns the objects with functions that have no symbol, and the reasons.
+fn nameless(profile: &Profile) -> String {
+    let objects: BTreeSet<String> = (profile.functions.iter())
+        .filter_map(|function| {
+            let reason = function.nameless()?;
+            let object = brief(&profile.object(function.object).name);
+            Some(format!("{object} ({reason})"))
+        })
+        .collect();
+    let some: Vec<&str> = objects
+        .iter()
+        .take(MAX_OBJECTS)
+        .map(String::as_str)
+        .collect();
+    match some.is_empty() {
+        true => String::new(),
+        false => {
+            let rest = if objects.len() > some.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!("; functions without a name: {}{rest}", some.join(", "))
+        }
+    }
+}
+
 fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
@@ -63,7 +96,7 @@ fn file_stem(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_profile::ProfileBuilder;
+    use rprof_profile::{ProfileBuilder, Reason};
 
     #[test]
     fn nearest_names_are_told_of_what_nothing_matches() {
@@ -92,6 +125,26 @@ mod tests {
         assert_eq!(
             of("qwertyuiop", "libz"),
             ["no sampled symbol matches `qwertyuiop`"]
+        );
+    }
+
+    #[test]
+    fn function_without_a_match_may_be_one_without_a_name() {
+        let mut builder = ProfileBuilder::new();
+        let program = builder.intern_object("/srv/app");
+        builder.intern_function(Err(Reason::Stripped), program);
+        let other = builder.intern_object("/usr/lib/libz.so.1");
+        builder.intern_function(Ok("inflate"), other);
+        let filter = Filter {
+            symbols: vec!["price".into()],
+            ..Filter::default()
+        };
+        assert_eq!(
+            unmatched(&builder.finish(), &filter),
+            [format!(
+                "no sampled symbol matches `price`; functions without a name: /srv/app ({})",
+                Reason::Stripped
+            )]
         );
     }
 }

@@ -273,7 +273,7 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
             if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data") =>
         {
             format!(
-                "{error}; make one with `rprof record -- COMMAND`, or name another with -i (- for \
+                "{error}; make one with `rprof record -- COMMAND`, or name another file (- for \
                  standard input)"
             )
         }
