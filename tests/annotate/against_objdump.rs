@@ -117,7 +117,7 @@ fn code_of_the_vdso_is_decoded() {
     let here = Here::new();
     let program = crate::support::c("shares.c");
     here.record("-F 999 -e cpu-clock:u", &program, "0.5");
-    let run = here.rprof("annotate --by asm --all --dso [vdso]").run();
+    let run = here.rprof("annotate --show asm --all --dso [vdso]").run();
     if run.code() == Some(0) {
         run.prints("address").prints("ret");
     }

@@ -20,7 +20,7 @@ fn the_hottest_functions_are_shown_with_source_loops_and_skid() {
         .prints("burn.h:");
     assert!(!run.out().contains('\x1b'), "{run}");
     let source = here
-        .rprof("annotate --by source burn_seventy --source-path")
+        .rprof("annotate --show source burn_seventy --source-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures"))
         .ok();
     source.prints("burn_until(until, 70)");

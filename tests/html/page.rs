@@ -306,10 +306,10 @@ fn a_page_too_large_is_coarser_and_says_so() {
     needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
     let here = Here::new();
     here.record("-g -F 999", &c("threads.c"), "0.2");
-    let run = here.rprof("html --max-size 1K").ok();
-    run.says("made the page smaller for --max-size: ")
+    let run = here.rprof("html --page-size 1K").ok();
+    run.says("made the page smaller for --page-size: ")
         .says("times were dropped")
-        .says("the page exceeds --max-size");
+        .says("the page exceeds --page-size");
     let browser = Browser::start(&here, 1300, 800);
     browser.open(&here.path("profile.html"));
     let told = browser.run("return document.querySelector('.told').textContent");

@@ -114,6 +114,8 @@ fn exit_status_is_2_for_wrong_usage() {
         ("report --sort colour", "colour"),
         ("report --format yaml", "yaml"),
         ("report --time 5,2", "--time"),
+        ("report --symfs /no/where", "there is no such folder"),
+        ("annotate --off-cpu", "shows where threads waited"),
         ("completions tcl", "tcl"),
         ("man nothing", "nothing"),
     ] {
@@ -134,7 +136,7 @@ fn exit_status_is_1_without_a_recording() {
         here.rprof(command)
             .words("-i other.data")
             .exits(1)
-            .says("other.data");
+            .says("cannot read other.data: No such file or directory (ENOENT)");
     }
     assert_eq!(names_here(&here), [""; 0]);
 }

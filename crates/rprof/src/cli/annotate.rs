@@ -24,11 +24,12 @@ pub(crate) struct AnnotateArgs {
     /// Parts to show
     #[arg(
         long,
+        alias = "by",
         help_heading = "Listing",
         value_name = "WHAT",
         default_value = "both"
     )]
-    pub(crate) by: ByArg,
+    pub(crate) show: PartsArg,
 
     /// Line that gets the samples of inlined code
     #[arg(
@@ -106,7 +107,7 @@ pub(crate) struct AnnotateArgs {
 
 /// Parts of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ByArg {
+pub(crate) enum PartsArg {
     /// Source lines
     Source,
     /// Instructions

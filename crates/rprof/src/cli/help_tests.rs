@@ -2,6 +2,8 @@
 //!
 //! To accept a change: `INSTA_UPDATE=always cargo test -p rprof help`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::command;
 
 /// Returns the help of a command, 100 columns wide.
@@ -62,4 +64,43 @@ fn every_visible_option_has_a_help_text_that_begins_with_a_capital() {
             assert!(!text.ends_with('.'), "{place}");
         }
     }
+}
+
+#[test]
+fn option_takes_the_same_value_in_all_commands() {
+    let mut rprof = command();
+    rprof.build();
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for sub in rprof.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        for argument in sub.get_arguments().filter(|a| !a.is_hide_set()) {
+            let Some(option) = argument.get_long() else {
+                continue;
+            };
+            let takes_value = argument.get_action().takes_values();
+            let names = argument.get_value_names().filter(|_| takes_value);
+            let names: Vec<&str> = names
+                .unwrap_or_default()
+                .iter()
+                .map(|name| name.as_str())
+                .collect();
+            values.entry(option).or_default().insert(names.join(" "));
+        }
+    }
+    let different: Vec<&str> = (values.iter())
+        .filter(|(_, names)| names.len() > 1)
+        .map(|(option, _)| *option)
+        .collect();
+    // `call-graph`, `timeout` and `weight` mean two things in perf, too. `--base` takes files of one
+    // program or a folder of them, `--fail-above` also names of counts, `--off-cpu` of `record` also
+    // a length; `--per` divides a table or a count.
+    let accepted = [
+        "base",
+        "call-graph",
+        "fail-above",
+        "off-cpu",
+        "per",
+        "timeout",
+        "weight",
+    ];
+    assert_eq!(different, accepted);
 }

@@ -51,8 +51,8 @@ pub(crate) struct HtmlArgs {
 
     /// Page size to stay below if possible, such as `10M`; times, lines and small frames are
     /// dropped as needed, with a message
-    #[arg(long, value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]
-    pub(crate) max_size: u64,
+    #[arg(long, alias = "max-size", value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]
+    pub(crate) page_size: u64,
 
     #[command(flatten)]
     pub(crate) picture: PictureArgs,

@@ -52,7 +52,9 @@ mod top;
 mod values;
 mod waits;
 
-pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
+pub(crate) use annotate::{
+    AnnotateArgs, AnnotateFormat, InlinedArg, PartsArg, PercentArg, SyntaxArg,
+};
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 pub(crate) use doctor::DoctorArgs;

@@ -133,8 +133,12 @@ mod tests {
             }
         }
         assert!(too_long.is_empty(), "{}", too_long.join("\n"));
-        for short in SHORT_HELPS {
-            let text = help(short.command, 80);
+        let commands = command();
+        let names = (commands.get_subcommands())
+            .filter(|sub| !sub.is_hide_set())
+            .map(clap::Command::get_name);
+        for name in names.filter(|name| *name != "help") {
+            let text = help(name, 80);
             let examples = text.lines().skip_while(|line| *line != "Examples:").skip(1);
             let examples: Vec<&str> = examples.take_while(|line| !line.is_empty()).collect();
             assert_eq!(examples.len(), 3, "{text}");

@@ -175,8 +175,8 @@ pub(crate) struct RepeatingArgs {
     pub(crate) repeat: Option<u32>,
 
     /// Repeat the command for SECONDS, or a time such as 500ms or 2m; at least twice
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, conflicts_with = "repeat")]
-    pub(crate) time: Option<Duration>,
+    #[arg(long, alias = "time", value_name = "SECONDS", value_parser = values::seconds, conflicts_with = "repeat")]
+    pub(crate) repeat_for: Option<Duration>,
 
     /// Warm up: run the command N times first, without counting [default: 0, or 1 with `:::`]
     #[arg(short, long, value_name = "N", value_parser = values::number::<u32>(0..=100_000))]

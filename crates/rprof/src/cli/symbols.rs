@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::values;
@@ -42,7 +43,7 @@ pub(crate) struct SymbolArgs {
 
     /// Search programs, libraries and debug files in this folder: by path, or anywhere in it by
     /// build-id
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = PathBufValueParser::new().try_map(values::folder))]
     pub(crate) symfs: Option<PathBuf>,
 
     /// Kernel image with symbols and debug information, instead of /proc/kallsyms

@@ -31,10 +31,10 @@ pub(crate) struct TopArgs {
     pub(crate) target: TargetArgs,
 
     #[command(flatten)]
-    pub(crate) sampling: SamplingArgs,
+    pub(crate) shown: LookArgs,
 
     #[command(flatten)]
-    pub(crate) shown: LookArgs,
+    pub(crate) sampling: SamplingArgs,
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,

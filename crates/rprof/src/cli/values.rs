@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -132,6 +133,14 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
             "lbr" => Ok(CallGraph::Lbr),
             _ => Err("expected auto, fp, dwarf[,BYTES], lbr or none".into()),
         },
+    }
+}
+
+/// Accepts an existing folder. A wrong one would blame the files that are missing there.
+pub(super) fn folder(path: PathBuf) -> Result<PathBuf, &'static str> {
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err("there is no such folder"),
     }
 }
 

@@ -18,7 +18,7 @@ use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Keys, Language, Profile, SourceName};
 
 use crate::Outcome;
-use crate::cli::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
+use crate::cli::{AnnotateArgs, AnnotateFormat, InlinedArg, PartsArg, PercentArg, SyntaxArg};
 use crate::input::downloads::Downloads;
 use crate::input::named_input::is_input;
 use crate::input::nothing_found;
@@ -264,10 +264,10 @@ impl Shown<'_> {
             writeln!(out, "# {}", self.skid())?;
         }
         let options = TextOptions {
-            by: match args.by {
-                ByArg::Source => By::Source,
-                ByArg::Asm => By::Asm,
-                ByArg::Both => By::Both,
+            by: match args.show {
+                PartsArg::Source => By::Source,
+                PartsArg::Asm => By::Asm,
+                PartsArg::Both => By::Both,
             },
             inlined: inlined(args),
             base: match args.percent_type {

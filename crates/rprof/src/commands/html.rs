@@ -96,7 +96,7 @@ impl Picture for Page<'_> {
             header: about.facts.clone(),
             wording: remedies::of_finding,
             timeline: !args.no_timeline,
-            max_size: args.max_size,
+            max_size: args.page_size,
             annotations: code.functions,
         };
         let name = args.diff.as_ref().map(|path| path.display().to_string());
@@ -115,12 +115,12 @@ impl Picture for Page<'_> {
         if !written.coarser.is_empty() {
             let steps = written.coarser.join("; ");
             say(format_args!(
-                "made the page smaller for --max-size: {steps}"
+                "made the page smaller for --page-size: {steps}"
             ));
         }
-        if written.size > args.max_size {
+        if written.size > args.page_size {
             say(format_args!(
-                "the page exceeds --max-size ({size:.1} MB): select samples with --time, --comm or \
+                "the page exceeds --page-size ({size:.1} MB): select samples with --time, --comm or \
                  --symbol"
             ));
         }

@@ -103,7 +103,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("The hottest functions:", "rprof annotate"),
             (
                 "Source lines of one function:",
-                "rprof annotate --by source parse_line",
+                "rprof annotate --show source parse_line",
             ),
             (
                 "Map the build path of sources to another folder:",
@@ -111,7 +111,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ),
             (
                 "The same listing as perf:",
-                "rprof annotate --by asm --percent-type local --all parse_line",
+                "rprof annotate --show asm --percent-type local --all parse_line",
             ),
         ],
     ),

@@ -84,7 +84,7 @@ pub(super) static SHORT_HELPS: &[ShortHelp] = &[
             ("rprof annotate", "show the hottest functions"),
             ("rprof annotate parse_line", "show one function"),
             (
-                "rprof annotate --by source 'json::*'",
+                "rprof annotate --show source 'json::*'",
                 "show source lines only",
             ),
         ],
@@ -99,7 +99,7 @@ pub(super) static SHORT_HELPS: &[ShortHelp] = &[
             "dso",
             "symbol",
             "time",
-            "by",
+            "show",
             "syntax",
             "functions",
             "format",
@@ -236,7 +236,7 @@ pub(super) static SHORT_HELPS: &[ShortHelp] = &[
             "title",
             "diff",
             "annotate",
-            "max-size",
+            "page-size",
             "off-cpu",
             "wall",
             "comm",
@@ -486,6 +486,45 @@ pub(super) static SHORT_HELPS: &[ShortHelp] = &[
                 "rprof list 'syscalls:*'",
                 "list events that match a pattern",
             ),
+        ],
+        options: &[],
+    },
+    ShortHelp {
+        command: "demo",
+        examples: [
+            ("rprof demo", "record, print functions, draw flamegraph.svg"),
+            ("rprof demo --seconds 0.5", "the same in less time"),
+            ("rprof demo -o demo.svg", "write another picture"),
+        ],
+        options: &[],
+    },
+    ShortHelp {
+        command: "doctor",
+        examples: [
+            ("rprof doctor", "check permissions, and suggest fixes"),
+            ("rprof doctor --format json", "print JSON for a script"),
+            ("rprof doctor --color never", "print no colours"),
+        ],
+        options: &[],
+    },
+    ShortHelp {
+        command: "completions",
+        examples: [
+            ("rprof completions bash", "print the script for bash"),
+            ("rprof completions zsh >_rprof", "write a file for zsh"),
+            (
+                "rprof completions fish | source",
+                "complete in this session of fish",
+            ),
+        ],
+        options: &[],
+    },
+    ShortHelp {
+        command: "man",
+        examples: [
+            ("rprof man", "show the overview"),
+            ("rprof man record", "show the page of a command"),
+            ("rprof man record >rprof-record.1", "write its source"),
         ],
         options: &[],
     },

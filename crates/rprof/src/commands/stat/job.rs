@@ -68,7 +68,7 @@ impl Job {
         }
         let (counting, repeating, printing) = (&args.counting, &args.repeating, &args.printing);
         let is_compared = commands.len() == 2;
-        let repeat = match (repeating.repeat, repeating.time) {
+        let repeat = match (repeating.repeat, repeating.repeat_for) {
             (Some(times), _) => Repeat::Times(times),
             (None, Some(time)) => Repeat::For(time),
             (None, None) if is_compared => Repeat::Times(COMPARED_RUNS),
@@ -120,7 +120,7 @@ impl Job {
     fn check(&self) -> Result<(), Failure> {
         let is_one = self.repeat == Repeat::Times(1);
         if self.commands.is_empty() && !is_one {
-            return Err(usage("-r and --time need a COMMAND to repeat"));
+            return Err(usage("-r and --repeat-for need a COMMAND to repeat"));
         }
         if self.commands.len() == 2 && self.repeat == Repeat::Times(1) {
             return Err(usage(
@@ -136,7 +136,7 @@ impl Job {
         let is_split = self.per != Per::All || self.interval.is_some();
         if is_split && !is_one {
             return Err(usage(
-                "--per and -I show one run: they cannot be combined with -r, --time or `:::`",
+                "--per and -I show one run: they cannot be combined with -r, --repeat-for or `:::`",
             ));
         }
         if !self.multiplex && (is_split || self.commands.is_empty()) {

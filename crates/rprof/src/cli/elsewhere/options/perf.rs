@@ -551,6 +551,12 @@ pub(super) static OPTIONS: &[Row] = &[
         ],
         Instead("use `perf stat THEIRS`"),
     ),
+    // Views of rprof that instructions lack.
+    (
+        ANNOTATE,
+        &["--off-cpu", "--wall", "--reason"],
+        Instead("waits run no instructions: `rprof report --off-cpu -g` shows where threads waited"),
+    ),
     // Runs of gate, stat and record.
     (&["gate"], &["-r", "--repeat"], Same("runs")),
     (RECORD, &["--repeat", "--iteration-count"], Same("runs")),
