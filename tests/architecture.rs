@@ -6,7 +6,8 @@
 //! - Links of Markdown pages, and pages that sources name, exist.
 //! - Comments and documents stay below a limit of hard expressions.
 //! - A crate is published with its texts and without files or dependencies that a package lacks.
-//! - The repository has fewer than [`MAX_TRACKED_FILES`] files.
+//! - The repository has fewer than [`MAX_TRACKED_FILES`] files. Sources and the first pages stay
+//!   short.
 
 #[path = "architecture/circles.rs"]
 mod circles;
@@ -26,6 +27,12 @@ use std::process::Command;
 
 /// Files that git may track.
 const MAX_TRACKED_FILES: usize = 2_000;
+
+/// Lines of a source.
+const MAX_LINES: usize = 600;
+
+/// Words of the pages that a newcomer reads first.
+const MAX_WORDS: [(&str, usize); 2] = [("README.md", 1_200), ("ARCHITECTURE.md", 2_000)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -235,6 +242,31 @@ fn repository_has_few_files() {
         return;
     };
     assert!(tracked.len() < MAX_TRACKED_FILES, "{} files", tracked.len());
+}
+
+#[test]
+fn sources_and_first_pages_stay_short() {
+    let Some(tracked) = tracked_files() else {
+        rprof_testing::skip("needs a checkout by git");
+        return;
+    };
+    let sources = tracked.iter().filter(|name| name.ends_with(".rs"));
+    let mut long: Vec<String> = sources
+        .map(|name| {
+            let text = fs::read_to_string(root().join(name)).unwrap_or_default();
+            (name, text.lines().count())
+        })
+        .filter(|(_, lines)| *lines > MAX_LINES)
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
+        .collect();
+    for (page, limit) in MAX_WORDS {
+        let words = plain_english::words(&read(page));
+        assert!(words > limit / 2, "{page}: {words} words");
+        if words > limit {
+            long.push(format!("{page}: {words} words"));
+        }
+    }
+    assert!(long.is_empty(), "{long:#?}");
 }
 
 #[test]

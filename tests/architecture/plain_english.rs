@@ -49,9 +49,13 @@ pub(crate) fn comments_below(folder: &Path) -> String {
     text
 }
 
+pub(crate) fn words(text: &str) -> usize {
+    WORD.find_iter(text).count()
+}
+
 /// Returns a message if a text exceeds `limit` for each 1,000 words.
 pub(crate) fn above(name: &str, text: &str, limit: f64) -> Option<String> {
-    let words = WORD.find_iter(text).count();
+    let words = words(text);
     let found: Vec<&str> = HARD.find_iter(text).map(|hard| hard.as_str()).collect();
     let rate = found.len() as f64 * 1000.0 / words.max(1) as f64;
     // A short text may have one.
@@ -64,6 +68,7 @@ pub(crate) fn above(name: &str, text: &str, limit: f64) -> Option<String> {
 #[test]
 fn hard_sentence_is_found() {
     let hard = "Returns whose time that of each process is, by which it is known.";
+    assert_eq!(words(hard), 13);
     let found = above("page", hard, MAX_IN_COMMENTS).expect("a message");
     assert!(
         found.contains("\"whose\", \"that of\", \"by which\", \"is known\""),
