@@ -16,7 +16,8 @@ use crate::destination::WindowDestination;
 use crate::identity::{Pods, ProcessFacts, identity_of};
 use crate::live::session;
 
-/// Finding of a check.
+/// Result of one test of the machine or the configuration: what works, or what fails and how to fix
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFinding {
     /// Subject of the check.

@@ -55,7 +55,7 @@ pub struct SamplingConfig {
 pub enum WantedNames {
     /// Function names from symbol tables. Inlined calls and lines can be added later, by build-id.
     Names,
-    /// Also inlined calls and source lines, which needs memory for debug information.
+    /// Symbol names, inlined calls and source lines, which needs memory for debug information.
     Lines,
 }
 
@@ -104,7 +104,7 @@ pub struct Metrics {
     pub listen: Option<SocketAddr>,
 }
 
-/// Kind of a destination.
+/// Type of server or store that a destination sends to (`kind` in the file).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DestinationKind {
@@ -112,9 +112,9 @@ pub enum DestinationKind {
     Folder,
     /// Parquet files in a bucket.
     S3,
-    /// Pyroscope.
+    /// Pyroscope server.
     Pyroscope,
-    /// Parca.
+    /// Parca server.
     Parca,
     /// OpenTelemetry over HTTP.
     Otlp,
@@ -143,11 +143,11 @@ impl DestinationKind {
     }
 }
 
-/// One `[[to]]`: a destination.
+/// Settings of a destination: one `[[to]]` table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct To {
-    /// Kind.
+    /// Type of server or store.
     pub kind: DestinationKind,
     /// Name of the destination, which also names its spool folder. Default: the name of the kind.
     pub name: Option<String>,

@@ -27,7 +27,7 @@ pub enum SendOutcome {
     Refused(String),
 }
 
-/// Destination of windows.
+/// Destination that receives the tables or the profile of each completed window.
 pub enum WindowDestination {
     /// Folder of tables.
     Folder(PathBuf),

@@ -54,10 +54,10 @@ pub struct MachineRecording {
     watch: ProcessWatch,
 }
 
-/// Records of a window.
+/// Perf records of one completed window, and the processes that were sampled in it.
 #[derive(Debug)]
 pub struct WindowRecords {
-    /// All records, including the sideband they depend on.
+    /// Samples of the window, and the sideband records that they depend on, also older ones.
     pub snapshot: RecentSnapshot,
     /// Observed processes and number of samples.
     pub seen: Seen,

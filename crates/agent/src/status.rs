@@ -22,7 +22,7 @@ const FILE: &str = "status.json";
 pub struct Status {
     /// Version of rprof.
     pub version: String,
-    /// Pid.
+    /// Process id of the agent.
     pub pid: u32,
     /// Name of the host.
     pub host: String,
@@ -55,7 +55,7 @@ pub struct Status {
     pub spool_bytes: u64,
     /// Maximum size of the spool in bytes.
     pub spool_max_bytes: u64,
-    /// Destinations.
+    /// State of each configured destination, in the order of the file.
     pub destinations: Vec<DestinationStatus>,
 }
 
@@ -63,11 +63,12 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DestinationStatus {
-    /// Name.
+    /// Name of the destination, as in the configuration.
     pub name: String,
-    /// Kind.
+    /// Type of the destination, as in the configuration: `folder`, `s3`, `pyroscope`, `parca`,
+    /// `otlp`.
     pub kind: String,
-    /// Number of queued windows.
+    /// Number of windows in the spool that wait for this destination.
     pub queued_windows: usize,
     /// Total number of lost windows.
     pub lost_windows: u64,

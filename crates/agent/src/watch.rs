@@ -46,7 +46,7 @@ struct Process {
 pub struct Seen {
     /// Processes with samples, by pid.
     pub processes: FxHashMap<i32, Arc<Facts>>,
-    /// Number of samples.
+    /// Number of samples of all processes in the window.
     pub samples: u64,
 }
 

@@ -58,7 +58,7 @@ pub struct Loop {
     pub start: u64,
     /// Address of the backward jump.
     pub end: u64,
-    /// Number of instructions.
+    /// Number of instructions from `start` to `end`, including both.
     pub instructions: usize,
     /// Samples in the loop.
     pub amount: Amount,
@@ -110,10 +110,10 @@ pub struct LineKey {
 /// Attribution of inlined code to lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inlined {
-    /// To the line of the call in the annotated function.
+    /// Counts inlined code at the line of the call in the annotated function.
     #[default]
     CallSite,
-    /// To the line of the inlined code itself.
+    /// Counts inlined code at its own source line.
     Definition,
 }
 

@@ -27,7 +27,7 @@ use crate::sources::Sources;
 /// ([`Options::by_line`](rprof_analysis::Options::by_line)).
 #[derive(Clone, Copy, Debug)]
 pub struct LinesOfProfile<'a> {
-    /// The profile.
+    /// Profile whose functions are separate by line.
     pub profile: &'a Profile,
     /// Index of the event.
     pub event: usize,

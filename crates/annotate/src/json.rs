@@ -24,7 +24,7 @@ pub struct AnnotationReport<'a> {
     pub samples: u64,
     /// Address precision of the event: see [`skid`](crate::skid).
     pub skid: &'a str,
-    /// Functions.
+    /// Annotated functions, in the order of the output.
     pub functions: &'a [Annotation],
     /// Attribution of inlined code.
     pub inlined: Inlined,

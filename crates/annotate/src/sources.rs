@@ -66,7 +66,7 @@ pub struct SourceText {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceRefusal {
-    /// No such file.
+    /// No file exists at the path that the debug information names.
     #[error("no such file here; --source-path DIR names the folder of the sources")]
     NoSuchFile,
     /// The file has no source code suffix.

@@ -36,7 +36,7 @@ pub enum Base {
     Local,
 }
 
-/// Options of the text.
+/// Content and layout of a listing on a terminal or in a file.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
     /// Content of the listing.

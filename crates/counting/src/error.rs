@@ -5,7 +5,7 @@ use rprof_launch::{CgroupError, ExecError, LaunchError};
 use rprof_perf_event::{Errno, ErrnoText, OpenEventError};
 use std::sync::Arc;
 
-/// Counting error.
+/// Failure to start, read or stop the counters of a target.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountError {

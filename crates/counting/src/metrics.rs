@@ -4,7 +4,7 @@ use crate::count::Count;
 use rprof_events::{Event, Modifiers};
 use std::time::Duration;
 
-/// Unit of a metric.
+/// Unit of a metric's value, which decides how it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetricUnit {
     /// Dimensionless number.
@@ -60,7 +60,7 @@ pub struct NamedMetric {
 }
 
 impl NamedMetric {
-    /// All named metrics.
+    /// Named metrics, in the order of the output.
     pub const ALL: &'static [NamedMetric] = &[
         NamedMetric::new("cpus", "task-clock"),
         NamedMetric::new("ipc", "cycles,instructions"),

@@ -9,20 +9,20 @@ use std::sync::Arc;
 /// Granularity of counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Per {
-    /// One sum.
+    /// One sum for the whole target.
     #[default]
     All,
-    /// By CPU.
+    /// One count for each CPU.
     Cpu,
-    /// By core. Hardware threads share a core.
+    /// One count for each core. Hardware threads share a core.
     Core,
-    /// By socket.
+    /// One count for each socket.
     Socket,
-    /// By memory node.
+    /// One count for each memory node.
     Node,
-    /// By thread.
+    /// One count for each thread of the target.
     Thread,
-    /// By process.
+    /// One count for each process of the target: the sum of its threads.
     Process,
 }
 

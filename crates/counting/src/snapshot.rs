@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub(crate) events: usize,
     pub(crate) places: Arc<Vec<Place>>,
     pub(crate) topology: Arc<Topology>,
-    /// By event: true if its counter shows a level instead of a sum.
+    /// True for each event whose counter shows a level instead of a sum; indexed by event.
     pub(crate) levels: Arc<[bool]>,
     pub(crate) readings: Vec<PlaceReading>,
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub enum Part {
     /// The whole target.
     All,
-    /// CPU number.
+    /// CPU with this number.
     Cpu(u32),
     /// Core of a socket.
     Core {
@@ -21,18 +21,18 @@ pub enum Part {
         /// Core number, with the die number in the upper half.
         core: u32,
     },
-    /// Socket number.
+    /// Socket with this number (`physical_package_id`).
     Socket(u32),
     /// Memory node.
     Node(u32),
-    /// Thread.
+    /// Thread of a process.
     Thread {
         /// Process id.
         pid: u32,
         /// Thread id.
         tid: u32,
     },
-    /// All threads of a process.
+    /// Process with this id: the sum of its threads.
     Process(u32),
     /// Counts of a command outside of thread counters: threads before, or without, discovery.
     Rest,

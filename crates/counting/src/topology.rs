@@ -9,7 +9,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 /// Position of a CPU in the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuPlace {
-    /// CPU number.
+    /// CPU number of the kernel, from 0.
     pub cpu: u32,
     /// Socket number (`physical_package_id`).
     pub socket: u32,

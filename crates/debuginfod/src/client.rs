@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Progress of a download.
+/// Bytes of a running download, for a progress line.
 #[derive(Debug, Clone, Copy)]
 pub struct DownloadProgress<'a> {
     /// Image without a local debug file.

@@ -17,11 +17,11 @@ const HEADER: u64 = 32;
 /// Pointer that the dynamic linker writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// To the symbol of this name, in any image.
+    /// Relocation to the symbol of this name, in any image.
     Name(Box<str>),
-    /// To an address of the same image.
+    /// Relocation to an address of the same image.
     Address(u64),
-    /// To the result of the resolver at this address (`STT_GNU_IFUNC`).
+    /// Relocation to the result of the resolver at this address (`STT_GNU_IFUNC`).
     Resolver(u64),
 }
 

@@ -19,7 +19,7 @@ pub enum Callers {
     Before,
 }
 
-/// One side of a pair.
+/// Caller or callee of a pair, described for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeSide {
     /// Path of the image, or its name.
@@ -37,7 +37,7 @@ pub struct EdgeSide {
 pub struct EdgeFinding {
     /// The cause.
     pub verdict: EdgeVerdict,
-    /// Number of its samples.
+    /// Number of samples that contain the pair.
     pub samples: u64,
     /// Name of the thread of the first one.
     pub thread: String,
@@ -47,12 +47,12 @@ pub struct EdgeFinding {
     pub caller: EdgeSide,
 }
 
-/// Number of pairs.
+/// Number of pairs, repeated and different.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCount {
-    /// In all samples.
+    /// Occurrences in all samples.
     pub samples: u64,
-    /// Different ones.
+    /// Different pairs of addresses.
     pub distinct: u64,
 }
 

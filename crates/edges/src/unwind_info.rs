@@ -95,7 +95,7 @@ impl UnwindInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     Usual,
-    /// In a register, as in `longjmp` on x86-64.
+    /// Return address in a register, as in `longjmp` on x86-64.
     InRegister,
     /// Nowhere: it is a root.
     None,

@@ -102,7 +102,7 @@ pub enum EventError {
         /// Cause, or the possible values.
         why: String,
     },
-    /// The tracepoint is unknown.
+    /// Tracefs has no tracepoint of this name.
     #[error("there is no tracepoint `{name}`{}", suggest::suggest_near(near))]
     UnknownTracepoint {
         /// System and name, or patterns.

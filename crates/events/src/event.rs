@@ -47,23 +47,24 @@ pub(crate) enum EventDetail {
 }
 
 impl Event {
-    /// Processor cycles, the default of a profiler.
+    /// Returns the event for processor cycles, the default of a profiler.
     pub fn cycles() -> Event {
         Event::numbered("cycles", EventKind::HARDWARE, 0)
     }
 
-    /// CPU time by the kernel's timer, available on every machine.
+    /// Returns the event for CPU time by the kernel's timer, available on every machine.
     pub fn cpu_clock() -> Event {
         Event::numbered("cpu-clock", EventKind::SOFTWARE, generic::SW_CPU_CLOCK)
     }
 
-    /// Context switches, counted when a thread leaves the CPU for another thread.
+    /// Returns the event for context switches, counted when a thread leaves the CPU for another
+    /// thread.
     pub fn context_switches() -> Event {
         let number = generic::SW_CONTEXT_SWITCHES;
         Event::numbered("context-switches", EventKind::SOFTWARE, number)
     }
 
-    /// Event that never occurs, for sideband records.
+    /// Returns the event that never occurs, for sideband records.
     pub fn dummy() -> Event {
         Event::numbered("dummy", EventKind::SOFTWARE, generic::SW_DUMMY)
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::column::Column;
 use crate::{Id, Table};
 
-/// Row of a table.
+/// Row type of one table: its sort order and its columns.
 pub trait TableRow: Sized {
     /// Table of the row.
     const TABLE: Table;
@@ -36,7 +36,7 @@ pub struct ImageRow {
 /// Names and lines of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameRow {
-    /// Id of the location.
+    /// Id of the location in [`LocationRow`].
     pub location_id: Id,
     /// Quality of the names: 0 no name, or only the function's start (`app+0x1040`); 1 a symbol
     /// table name; 2 source lines. Of several rows, the highest rank applies.
@@ -69,7 +69,7 @@ pub struct LocationRow {
     pub address: Option<i64>,
 }
 
-/// Stack.
+/// Call stack as a list of locations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackRow {
     /// Id, by its locations.
@@ -87,7 +87,7 @@ pub struct HostRow {
     pub window_us: i64,
     /// Name of the host.
     pub host: String,
-    /// Number of samples.
+    /// Number of samples of all processes in the window.
     pub samples: i64,
     /// Number of samples with stacks that reach the root.
     pub complete: i64,
@@ -126,9 +126,9 @@ pub struct SampleRow {
     pub unit: &'static str,
     /// Mean weight of a sample of the event.
     pub period: f64,
-    /// Id of the stack.
+    /// Id of the stack in [`StackRow`].
     pub stack_id: Id,
-    /// Number of samples.
+    /// Number of samples with this stack.
     pub samples: i64,
     /// Sum of their weights, in `unit`.
     pub value: i64,

@@ -26,7 +26,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// All tables in write order, so that no file refers to rows not written yet.
+    /// Tables in write order, so that no file refers to rows not written yet.
     pub const ALL: [Table; 6] = [
         Table::Images,
         Table::Frames,

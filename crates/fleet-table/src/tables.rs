@@ -20,7 +20,7 @@ pub struct Tables {
     pub samples: Vec<SampleRow>,
 }
 
-/// File of a table.
+/// Encoded Parquet file of one table, with its path below the fleet's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFile {
     /// Path below the fleet's folder: see [`partition::path`].

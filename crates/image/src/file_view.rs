@@ -33,7 +33,7 @@ pub struct FileView {
 
 #[derive(Debug)]
 enum Rights {
-    /// All rights of this program, including capabilities.
+    /// Rights of this program, including capabilities.
     Own,
     /// The rights of the process, which this program has or can assume.
     Process(Credentials),

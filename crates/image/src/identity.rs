@@ -145,7 +145,7 @@ impl ImageKey {
 /// Identity of a mapped file, from its mapping record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
-    /// Build-id.
+    /// GNU build id, from the notes of the file.
     BuildId(BuildId),
     /// Device and inode number.
     Inode {

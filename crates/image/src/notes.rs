@@ -73,7 +73,7 @@ struct Notes<'a> {
 
 struct Note<'a> {
     kind: u32,
-    /// With the zero byte at its end.
+    /// Owner name of the note, with the zero byte at its end.
     name: &'a [u8],
     description: &'a [u8],
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-/// Why a file cannot be used.
+/// Cause for not opening or using a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

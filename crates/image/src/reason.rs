@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::open_error::OpenError;
 
-/// Why a frame has no name.
+/// Cause of a frame without a name.
 ///
 /// `Display` gives a few plain words; [`Reason::key`] a stable word for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub enum Reason {
     AnonymousMemory,
     /// Generated code without a perf map.
     JitWithoutMap,
-    /// In no mapping of the process.
+    /// The address is in no mapping of the process.
     Unmapped,
     /// The kernel hides its addresses (`kernel.kptr_restrict`).
     KernelSymbolsHidden,
@@ -54,7 +54,7 @@ pub enum Reason {
     ForeignModule,
     /// The recorded vdso is not the running kernel's.
     ForeignVdso,
-    /// In a guest or the hypervisor. Their programs are not accessible.
+    /// The sample is of a guest or the hypervisor, whose programs are not accessible.
     Guest,
     /// Special kernel mapping (`[vsyscall]`, `[uprobes]`, ...).
     SpecialMapping,
@@ -63,7 +63,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons, in declaration order.
+    /// Reasons in declaration order.
     pub const ALL: &'static [Self] = &[
         Self::NoSuchFile,
         Self::PermissionDenied,

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Treatment of a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
-    /// Follow it.
+    /// Opens the target of the link.
     Follow,
     /// Do not follow it: its creator would choose the file.
     Refuse,

@@ -21,7 +21,7 @@ pub struct JitFunction<'a> {
 pub struct JitLine<'a> {
     /// File name from the runtime.
     pub file: &'a str,
-    /// Line number, from 1.
+    /// Line number in `file`, from 1.
     pub line: u32,
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// Maximum length of a file, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why an existing file is not used.
+/// Cause for not using an existing file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

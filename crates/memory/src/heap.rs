@@ -93,8 +93,9 @@ impl Heap {
         }
     }
 
-    /// Adds a sampled allocation. `number` names it in its process, as its address does. Without `is_followed` its
-    /// release will not be seen, and it counts only as ever requested.
+    /// Adds a sampled allocation. `number` identifies it in its process, for example its address.
+    /// Without `is_followed`, its release will not be reported: it counts as requested, but not as in
+    /// use.
     pub fn allocate(
         &mut self,
         pid: i32,
@@ -145,7 +146,7 @@ impl Heap {
         }
     }
 
-    /// Removes a process. What it has not released stays in use at the end.
+    /// Removes a process. Allocations without a release stay in use at the end.
     pub fn end(&mut self, pid: i32) {
         for (stack, sampled) in self.take(pid) {
             let estimate = self.remove(stack, sampled);
@@ -189,8 +190,7 @@ impl Heap {
         sorted(&self.ever)
     }
 
-    /// Returns the sampled allocations whose releases are unknown. They are not part of those in
-    /// use.
+    /// Returns the sampled allocations with unknown releases. They do not count as in use.
     pub fn unfollowed(&self) -> Estimate {
         self.unfollowed
     }

@@ -14,7 +14,7 @@ const HASTE: u64 = 8;
 /// Part of the largest total that counts as a change of it.
 const CHANGE: u64 = 16;
 
-/// Number of changes after which pauses double: some 20 MiB of samples.
+/// Number of changes until pauses double: some 20 MiB of samples.
 const MANY: u64 = 1 << 16;
 
 /// Change of an amount between two snapshots.

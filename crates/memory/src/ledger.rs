@@ -29,7 +29,7 @@ pub struct Share {
     pub owner: Owner,
     /// Kind of their mapping: see [`Ledger::kind_name`].
     pub kind: KindId,
-    /// Number of pages.
+    /// Number of resident pages of [`Ledger`]'s page size.
     pub pages: u64,
 }
 

@@ -11,14 +11,14 @@ pub struct Look {
     pub pid: i32,
     /// Mappings in order of address, without overlaps.
     pub regions: Vec<Region>,
-    /// Pages that faulted while the look was taken, as page numbers. It may show them, but they were
-    /// absent when it began.
+    /// Page numbers of faults during the look. It may contain these pages, but they were absent when
+    /// it began.
     pub later: FxHashSet<u64>,
-    /// Pages whose faults had perhaps not ended when the look began, as page numbers: the last fault
-    /// of each thread. They keep their owners.
+    /// Page numbers of the last fault of each thread, which perhaps had not ended when the look began.
+    /// These pages keep their owners.
     pub unfinished: FxHashSet<u64>,
-    /// Pages whose release had perhaps not ended when the look began, as ranges of page numbers. It
-    /// may show them, but they have no owner any more.
+    /// Ranges of page numbers under release, which perhaps had not ended when the look began. It may
+    /// contain these pages, but they have no owner any more.
     pub releasing: Vec<Range<u64>>,
     /// Pages that the process gave back or moved during the look, as ranges of page numbers. The look
     /// may lack them. They were resident when it began, so they keep their owners until the release
@@ -26,7 +26,7 @@ pub struct Look {
     pub released: Vec<Range<u64>>,
 }
 
-/// One mapping with its resident pages.
+/// Mapping with its resident pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Addresses of the mapping.
@@ -36,8 +36,8 @@ pub struct Region {
     /// Resident pages as ranges of page numbers (address divided by the page size), in order and
     /// within `addresses`. `None` if they are unknown: pages keep their owners.
     pub present: Option<Vec<Range<u64>>>,
-    /// Size of an aligned group of pages, of which one fault may make several resident: in files and
-    /// with huge pages. 1 if each page has a fault of its own.
+    /// Size of an aligned group of pages. One fault may make several pages of a group resident: in
+    /// files and with huge pages. 1 if each page has a fault of its own.
     pub window: u64,
     /// True for a file that the process cannot write to.
     pub is_read_only_file: bool,

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::kinds::KindId;
 use crate::pages::{Pages, Slot};
 
-/// Maximum growth in bytes of a stack below its mapping, for which there is no record.
+/// Maximum growth in bytes of a stack below its mapping. The kernel writes no record of it.
 const STACK_GROWTH: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default)]

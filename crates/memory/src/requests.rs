@@ -8,7 +8,7 @@ const PREFIX: &str = "alloc.";
 /// Resident memory of programs and libraries themselves, in bytes.
 const LITTLE: u64 = 16 << 20;
 
-/// Totals of sampled allocations, and what they lack.
+/// Totals of sampled allocations, and the number of missing ones.
 ///
 /// The recorder writes them to the file as notes, and readers decode them. Bytes and their standard
 /// errors are estimates.
@@ -28,7 +28,7 @@ pub struct Requests {
     pub samples: u64,
     /// Number of allocations.
     pub count: u64,
-    /// Requested bytes, and the standard error.
+    /// Bytes ever requested, released or not.
     pub bytes: u64,
     /// Standard error of `bytes`.
     pub error: u64,
@@ -38,7 +38,7 @@ pub struct Requests {
     pub in_use_error: u64,
     /// Requested bytes in use at the peak.
     pub peak: u64,
-    /// Bytes whose releases are unknown. They are not part of `in_use`.
+    /// Bytes with unknown releases, outside of `in_use`.
     pub unfollowed: u64,
     /// Number of programs that loaded the library.
     pub programs: u64,

@@ -28,7 +28,7 @@ pub struct Estimate {
     pub bytes: f64,
     /// Number of allocations.
     pub count: f64,
-    /// Number of samples.
+    /// Number of sampled allocations that the estimate is based on.
     pub samples: u64,
     /// Variance of `bytes`, in square bytes.
     pub variance: f64,
@@ -48,7 +48,7 @@ impl Sampling {
     /// independently of others. So `s / p` is an unbiased estimate (Horvitz and Thompson), and
     /// `s² (1 - p) / p²` an unbiased estimate of its variance.
     ///
-    /// A weight of the sampler itself is taken as `s / p`.
+    /// A weight of the sampler itself replaces `s / p`.
     pub fn stands_for(self, sampled: impl Into<Sampled>) -> Estimate {
         let Sampled { bytes, weight } = sampled.into();
         let size = bytes as f64;

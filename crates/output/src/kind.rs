@@ -8,13 +8,13 @@ use rustix::fs::{FileType, Stat, major, minor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Directory.
+    /// Directory (`S_IFDIR`).
     Directory,
     /// FIFO.
     NamedPipe,
-    /// Socket.
+    /// Unix domain socket (`S_IFSOCK`).
     Socket,
-    /// Character device.
+    /// Character device (`S_IFCHR`), such as `/dev/null`.
     CharacterDevice,
     /// Block device: a disk or a part of one.
     BlockDevice,

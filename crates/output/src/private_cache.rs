@@ -40,7 +40,7 @@ impl PrivateCache {
         PrivateCache::from_variables(std::env::var_os)
     }
 
-    /// Like [`of_user`](Self::of_user), with the given environment.
+    /// Returns the cache of [`of_user`](Self::of_user) with the given environment.
     #[must_use]
     pub fn from_variables(get: impl Fn(&'static str) -> Option<OsString>) -> Option<PrivateCache> {
         let absolute = |name| get(name).map(PathBuf::from).filter(|p| p.is_absolute());

@@ -4,7 +4,7 @@
 //! the wait. Therefore a separate thread makes such a call, with a timeout. If the call times out,
 //! its thread is abandoned, and ends when the call returns.
 //!
-//! Each call has a key (`whom`), such as a user id. A key with too many hanging threads gets no
+//! Each call has a key, such as a user id. A key with too many hanging threads gets no
 //! further calls until one returns. Other keys are not affected, unless the total limit is reached.
 //!
 //! ```
@@ -46,9 +46,9 @@ type Job = Box<dyn FnOnce() + Send>;
 pub enum NoAnswer {
     /// The call timed out. It continues in the background.
     InTime,
-    /// Not started: too many other calls hang.
+    /// The call did not start: too many other calls hang.
     AsOthersHang,
-    /// Not started: the system refused a thread.
+    /// The call did not start: the system refused a thread.
     WithoutThread,
     /// The call panicked.
     Panicked,
@@ -66,7 +66,7 @@ enum State {
 struct Back {
     state: Arc<Mutex<State>>,
     hanging: Arc<Mutex<HashMap<u32, usize>>>,
-    whom: u32,
+    key: u32,
 }
 
 impl Drop for Back {
@@ -74,7 +74,7 @@ impl Drop for Back {
         let mut state = locked(&self.state);
         if *state == State::LeftBehind {
             let mut hanging = locked(&self.hanging);
-            if let Some(count) = hanging.get_mut(&self.whom) {
+            if let Some(count) = hanging.get_mut(&self.key) {
                 *count -= 1;
             }
             hanging.retain(|_, count| *count > 0);
@@ -97,17 +97,17 @@ impl DetachedCalls {
         }
     }
 
-    /// Makes a call for the key `whom`, and waits for its result until then.
+    /// Makes a call for a key, and waits for its result until the deadline.
     ///
     /// # Errors
     /// Fails with [`NoAnswer`].
     pub fn call<R: Send + 'static>(
         &self,
-        whom: u32,
+        key: u32,
         until: Instant,
         call: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, NoAnswer> {
-        if self.is_hanging(whom) {
+        if self.is_hanging(key) {
             return Err(NoAnswer::AsOthersHang);
         }
         let (sender, answer) = sync_channel(1);
@@ -118,7 +118,7 @@ impl DetachedCalls {
             let back = Back {
                 state: of_thread,
                 hanging,
-                whom,
+                key,
             };
             let result = call();
             // Sent before the state changes, so a reader of the state finds it.
@@ -137,7 +137,7 @@ impl DetachedCalls {
                     State::Returned => answer.try_recv().map_err(|_| NoAnswer::Panicked),
                     State::Running | State::LeftBehind => {
                         *state = State::LeftBehind;
-                        *locked(&self.hanging).entry(whom).or_default() += 1;
+                        *locked(&self.hanging).entry(key).or_default() += 1;
                         Err(NoAnswer::InTime)
                     }
                 }
@@ -151,9 +151,9 @@ impl DetachedCalls {
 
     /// Returns true if new calls for this key fail because too many hang.
     #[must_use]
-    pub fn is_hanging(&self, whom: u32) -> bool {
+    pub fn is_hanging(&self, key: u32) -> bool {
         let hanging = locked(&self.hanging);
-        let of_one = hanging.get(&whom).copied().unwrap_or(0);
+        let of_one = hanging.get(&key).copied().unwrap_or(0);
         let of_all: usize = hanging.values().sum();
         of_one >= self.most_of_one || of_all >= self.most_of_all
     }

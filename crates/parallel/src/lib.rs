@@ -54,7 +54,7 @@ pub fn available() -> usize {
     }
 }
 
-/// One worker's view of a queue of numbered pieces. Each number is handed out once.
+/// Worker's view of a queue of numbered pieces. Each number is handed out once.
 pub struct Queue<'a> {
     next: &'a AtomicUsize,
     pieces: usize,

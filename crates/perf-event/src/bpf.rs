@@ -61,9 +61,9 @@ const IP: Option<i16> = match () {
 /// Place of the pointer to the thread context, for all threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextPlace {
-    /// At a distance from the thread pointer, in bytes.
+    /// The variable is at a distance from the thread pointer, in bytes.
     Static(i64),
-    /// In memory that the thread allocates when it first uses a module.
+    /// The variable is in memory that the thread allocates when it first uses a module.
     Dynamic {
         /// Distance from the thread pointer to the pointer to the module table (DTV), in bytes.
         table: i64,

@@ -30,7 +30,7 @@ numbers! { Hardware:
     BRANCH_INSTRUCTIONS = abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
     /// Mispredicted branches.
     BRANCH_MISSES = abi::PERF_COUNT_HW_BRANCH_MISSES;
-    /// Cycles of the bus.
+    /// Bus cycles, which can differ from CPU cycles.
     BUS_CYCLES = abi::PERF_COUNT_HW_BUS_CYCLES;
     /// Cycles in which the front end delivered nothing.
     STALLED_CYCLES_FRONTEND = abi::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND;
@@ -97,11 +97,11 @@ numbers! { GenericCache:
 pub struct CacheOp(pub u64);
 
 numbers! { CacheOp:
-    /// Reads.
+    /// Read accesses (loads).
     READ = abi::PERF_COUNT_HW_CACHE_OP_READ;
-    /// Writes.
+    /// Write accesses (stores).
     WRITE = abi::PERF_COUNT_HW_CACHE_OP_WRITE;
-    /// Prefetches.
+    /// Prefetch accesses.
     PREFETCH = abi::PERF_COUNT_HW_CACHE_OP_PREFETCH;
 }
 
@@ -110,7 +110,7 @@ numbers! { CacheOp:
 pub struct CacheResult(pub u64);
 
 numbers! { CacheResult:
-    /// All accesses.
+    /// Accesses that hit or miss.
     ACCESS = abi::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
     /// Misses.
     MISS = abi::PERF_COUNT_HW_CACHE_RESULT_MISS;
@@ -126,9 +126,9 @@ impl BreakpointAccess {
     pub const EMPTY: BreakpointAccess = BreakpointAccess(0);
     /// Reads. Refused by processors that cannot separate them from writes (x86).
     pub const READ: BreakpointAccess = BreakpointAccess(1);
-    /// Writes.
+    /// Write accesses only.
     pub const WRITE: BreakpointAccess = BreakpointAccess(2);
-    /// Reads and writes.
+    /// Read and write accesses.
     pub const READ_WRITE: BreakpointAccess = BreakpointAccess(3);
     /// Execution of the instruction at the address.
     pub const EXECUTE: BreakpointAccess = BreakpointAccess(4);

@@ -14,9 +14,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Threads that an event counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// One thread by its id; 0 is the calling thread.
+    /// Thread by its id; 0 is the calling thread.
     Thread(i32),
-    /// All tasks on a CPU.
+    /// Every task that runs on a CPU.
     All,
     /// Processes of a control group and its descendants on a CPU, by its directory in the
     /// `perf_event` or cgroup v2 hierarchy.

@@ -10,7 +10,7 @@ use rprof_launch::procfs::Procfs;
 /// Maximum attempts if threads start during opening.
 const ROUNDS: usize = 50;
 
-/// One event for each thread of a process, inherited by later threads and child processes.
+/// Event counted in each thread of a process, inherited by later threads and child processes.
 #[derive(Debug)]
 pub struct ProcessCounter {
     threads: Vec<PerfFd>,

@@ -78,7 +78,7 @@ pub enum Remedy {
         /// `perf_event_mlock_kb`, if known.
         mlock_kib: Option<u64>,
     },
-    /// There is not enough memory for a ring buffer.
+    /// Memory for a ring buffer is missing.
     Memory,
     /// Unknown cause: see perf_event_open(2), section ERRORS.
     ManualErrors,

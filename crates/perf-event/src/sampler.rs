@@ -54,7 +54,7 @@ pub enum Next<'a> {
     Record(RingRecord<'a>),
     /// The timeout expired.
     TimedOut,
-    /// There will be no more records, because the target has exited.
+    /// The target has exited, so no more records will come.
     Ended,
 }
 

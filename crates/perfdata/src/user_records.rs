@@ -98,7 +98,7 @@ pub enum UserRecord<'a> {
     Unknown {
         /// Type of the record.
         kind: RecordType,
-        /// All bytes after the header.
+        /// Bytes after the header.
         bytes: RawBytes<'a>,
     },
 }

@@ -290,7 +290,7 @@ impl ProfileBuilder {
         text.interned(&mut self.comms, name.to_owned(), name.len())
     }
 
-    /// Interns a thread.
+    /// Returns the id of a thread, which is added at its first use.
     pub fn intern_thread(&mut self, thread: Thread) -> ThreadId {
         ThreadId(self.threads.intern(thread))
     }
@@ -343,7 +343,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds a sample.
+    /// Adds a sample to its aggregated stack, and keeps it singly if the builder keeps samples.
     pub fn add_sample(&mut self, sample: ProfileSample) {
         let from = match self.waits == Some(sample.event) {
             true => sample.time.saturating_sub(sample.weight),

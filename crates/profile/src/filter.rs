@@ -13,7 +13,7 @@ pub struct Filter {
     pub pids: Vec<i32>,
     /// Thread ids.
     pub tids: Vec<i32>,
-    /// CPU numbers.
+    /// Numbers of the CPUs that samples were taken on.
     pub cpus: Vec<u32>,
     /// Event names, with or without modifiers.
     pub events: Vec<String>,
@@ -69,7 +69,7 @@ pub struct Origin<'a> {
     pub pid: Option<i32>,
     /// Thread id.
     pub tid: Option<i32>,
-    /// CPU number.
+    /// Number of the CPU that the sample was taken on.
     pub cpu: Option<u32>,
     /// Time, in nanoseconds of the recording's clock.
     pub time: Option<u64>,

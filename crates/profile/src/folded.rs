@@ -349,7 +349,7 @@ impl<'f> Stacks<'f> {
 /// Size of a cache entry without name, in bytes.
 const KNOWN_BYTES: u64 = 64;
 
-/// Warning about stacks with more than [`MAX_FRAMES`] frames.
+/// Returns a warning about stacks with more than [`MAX_FRAMES`] frames.
 pub fn cut_stacks(count: u64) -> String {
     match count {
         1 => format!("a stack has more than {MAX_FRAMES} frames: its outer callers were dropped"),

@@ -95,7 +95,7 @@ pub struct Function {
 /// A function of an interpreted language. Its [`Function::name`] combines these parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceFunction {
-    /// The language.
+    /// Language of the source code.
     pub language: Language,
     /// Name without place. May contain any character: escape it for display.
     pub name: Box<str>,
@@ -129,7 +129,7 @@ pub enum StackPosition {
 /// A line of source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Line {
-    /// The file.
+    /// Source file, in the profile's table of files.
     pub file: FileId,
     /// Line, from 1; 0 for compiler-generated code.
     pub line: u32,
@@ -175,7 +175,7 @@ impl FrameAddress {
 /// An activation of a function. An inlined call follows the frame of its enclosing function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function.
+    /// Called or inlined function, in the profile's table of functions.
     pub function: FunctionId,
     /// Address; `None` if the profile has none.
     pub address: Option<FrameAddress>,

@@ -55,7 +55,7 @@ pub struct Profile {
     /// First and last time of accepted samples, in nanoseconds. Off-CPU samples start earlier, by
     /// their weight.
     pub time: Option<(u64, u64)>,
-    /// The same times as wall-clock time: nanoseconds since 1970, UTC. `None` if not recorded.
+    /// First and last time as wall-clock time: nanoseconds since 1970, UTC. `None` if not recorded.
     pub wall_time: Option<(u64, u64)>,
     /// Times of missing samples, sorted. Only with columns or streams; at most 100,000 per kind and
     /// event.

@@ -56,7 +56,7 @@ pub struct RecordingCount {
 /// Idle threads of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleThreads {
-    /// Number of threads.
+    /// Number of threads that were always idle.
     pub threads: u64,
     /// Idle time, in nanoseconds.
     pub weight: u64,

@@ -63,26 +63,26 @@ pub fn hex(bytes: &[u8]) -> String {
 pub struct AggregatedStack {
     /// Index into [`Profile::events`](crate::Profile::events).
     pub event: usize,
-    /// The thread.
+    /// Thread of the samples, in the profile's table.
     pub thread: ThreadId,
-    /// The stack.
+    /// Stack of the samples, in the profile's table.
     pub stack: StackId,
-    /// Number of samples.
+    /// Number of samples with this event, thread and stack.
     pub samples: u64,
     /// Sum of the periods, in the event's [unit](crate::EventSummary::unit).
     pub weight: u64,
 }
 
-/// One sample.
+/// Single sample with its time and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileSample {
     /// Nanoseconds of the recording's clock; 0 without time.
     pub time: u64,
     /// CPU number, if recorded.
     pub cpu: Option<u32>,
-    /// The thread.
+    /// Sampled thread, in the profile's table.
     pub thread: ThreadId,
-    /// The stack.
+    /// Call stack, in the profile's table.
     pub stack: StackId,
     /// Index into [`Profile::events`](crate::Profile::events).
     pub event: usize,
@@ -101,7 +101,7 @@ pub struct Gap {
     pub cause: GapCause,
 }
 
-/// Cause of a [`Gap`].
+/// Cause of a [`Gap`]: a full buffer, or throttling by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum GapCause {
@@ -136,7 +136,7 @@ impl SampleColumns {
         self.weights.push(sample.weight);
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.times.len()
     }

@@ -6,7 +6,7 @@
 
 use crate::samples::ThreadId;
 
-/// Sample of a stream.
+/// Decoded sample of a [`SampleStream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamedSample {
     /// Nanoseconds of the recording's clock; 0 without time.
@@ -191,7 +191,7 @@ fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
 /// Single samples by thread and time: see [`Profile::streams`](crate::Profile::streams).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleStreams {
-    /// By thread id. The last threads may be missing.
+    /// Streams by thread id. The last threads may be missing.
     threads: Vec<SampleStream>,
 }
 

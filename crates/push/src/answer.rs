@@ -36,7 +36,7 @@ pub enum Answer {
         /// Cause.
         why: String,
     },
-    /// All requests fail, because the address or the credentials are wrong.
+    /// The address or the credentials are wrong, so all requests fail.
     Misconfigured {
         /// Cause.
         why: String,

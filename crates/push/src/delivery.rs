@@ -40,7 +40,7 @@ pub struct DeliveryReport {
 /// Samples not yet accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// Number of samples.
+    /// Number of samples not yet accepted.
     pub samples: u64,
     /// Cause.
     pub why: String,
@@ -50,7 +50,7 @@ pub struct Unsent {
     pub after: Option<Duration>,
 }
 
-/// Progress of a delivery.
+/// Event during a delivery, for a progress line.
 #[derive(Clone, Copy, Debug)]
 pub enum DeliveryProgress<'a> {
     /// Number of accepted requests.

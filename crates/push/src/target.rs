@@ -35,7 +35,7 @@ pub struct ServerLimits {
 }
 
 impl ServerKind {
-    /// All server types.
+    /// Types of servers, in the order of the help text.
     pub const ALL: [ServerKind; 3] = [ServerKind::Pyroscope, ServerKind::Parca, ServerKind::Otlp];
 
     /// Returns the name.

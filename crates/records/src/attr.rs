@@ -20,7 +20,7 @@ impl EventKind {
     pub const HW_CACHE: EventKind = EventKind(3);
     /// Raw event of the CPU's PMU.
     pub const RAW: EventKind = EventKind(4);
-    /// Breakpoint.
+    /// Breakpoint on an address, or on an access to it.
     pub const BREAKPOINT: EventKind = EventKind(5);
 }
 
@@ -28,7 +28,7 @@ impl EventKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttrError {
-    /// There are fewer bytes than in the first version.
+    /// The attr has fewer bytes than the first version.
     #[error("an event attribute of {got} bytes is shorter than the first version's 64")]
     TooShort {
         /// Number of bytes.
@@ -84,7 +84,7 @@ pub struct Attr {
     pub aux_watermark: u32,
     /// Maximum number of addresses in a callchain; 0 for the system's limit.
     pub sample_max_stack: u16,
-    /// `__reserved_2`.
+    /// Unused bits (`__reserved_2`), kept for a round trip.
     pub reserved_2: u16,
     /// Bytes of AUX area in a sample.
     pub aux_sample_size: u32,

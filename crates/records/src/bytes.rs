@@ -8,7 +8,7 @@ use std::ops::Range;
 pub enum Endian {
     /// Least significant byte first (x86, arm64, riscv).
     Little,
-    /// Most significant byte first (s390x, older POWER and MIPS).
+    /// Byte order with the most significant byte first (s390x, older POWER and MIPS).
     Big,
 }
 

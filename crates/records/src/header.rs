@@ -37,7 +37,7 @@ record_types! {
     FORK = 7;
     /// Counter values.
     READ = 8;
-    /// A sample.
+    /// Sample of an event, with the fields of its `sample_type`.
     SAMPLE = 9;
     /// A mapping, with inode or build-id.
     MMAP2 = 10;
@@ -142,15 +142,15 @@ impl std::fmt::Display for RecordType {
 /// Mode of the CPU: the low three bits of `misc` (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuMode {
-    /// Not recorded, or an undefined number.
+    /// The mode was not recorded, or its number is undefined.
     Unknown,
-    /// Kernel.
+    /// Kernel mode of this machine.
     Kernel,
-    /// User.
+    /// User mode of this machine.
     User,
-    /// Hypervisor.
+    /// Hypervisor of this machine.
     Hypervisor,
-    /// Kernel of a guest.
+    /// Kernel mode of a guest.
     GuestKernel,
     /// User mode of a guest.
     GuestUser,
@@ -258,7 +258,7 @@ pub struct RawRecord<'a> {
     pub kind: RecordType,
     /// Bits whose meaning depends on the type.
     pub misc: Misc,
-    /// All bytes after the header.
+    /// Bytes of the record after the header.
     pub body: RawBytes<'a>,
     /// Byte order of the body.
     pub endian: Endian,

@@ -105,7 +105,7 @@ impl SampleLayout {
         self.sample_type
     }
 
-    /// Byte order.
+    /// Returns the byte order of the recording.
     pub fn endian(&self) -> Endian {
         self.endian
     }

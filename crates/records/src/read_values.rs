@@ -21,7 +21,7 @@ pub struct ReadValues {
     pub time_enabled: Option<u64>,
     /// Running time in nanoseconds, with [`ReadFormat::TOTAL_TIME_RUNNING`].
     pub time_running: Option<u64>,
-    /// Any number of values with [`ReadFormat::GROUP`], else one.
+    /// Counter values: any number with [`ReadFormat::GROUP`], else one.
     pub values: Vec<ReadValue>,
 }
 

@@ -63,7 +63,7 @@ pub struct Mmap2<'a> {
     pub pgoff: u64,
     /// Identity of the mapped file.
     pub identity: MmapIdentity,
-    /// `PROT_*`.
+    /// Protection of the mapping (`PROT_*` of mmap(2)).
     pub prot: u32,
     /// `MAP_*`.
     pub flags: u32,

@@ -97,7 +97,7 @@ impl RegisterNames {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown register `{name}`")]
 pub struct UnknownRegister {
-    /// The name.
+    /// Name that no register of the architecture has.
     pub name: String,
 }
 

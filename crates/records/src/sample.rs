@@ -63,7 +63,7 @@ const VARIABLE: [(SampleField, SampleType); 15] = [
 /// No field starts there: a body has at most 65,527 bytes.
 pub(crate) const ABSENT: u16 = u16::MAX;
 
-/// One sample. Parsing checks the lengths of variable fields; each accessor is then one load.
+/// Sample record. Parsing checks the lengths of variable fields; each accessor is then one load.
 /// Accessors return `None` if the event's `sample_type` lacks the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {

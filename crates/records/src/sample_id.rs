@@ -12,8 +12,8 @@ pub struct SampleId {
     pub time: Option<u64>,
     /// Event id (from IDENTIFIER, else from ID).
     pub id: Option<u64>,
-    /// Stream id.
+    /// Id of the event's instance on one CPU or thread (STREAM_ID).
     pub stream_id: Option<u64>,
-    /// CPU number.
+    /// Number of the CPU that wrote the record.
     pub cpu: Option<u32>,
 }

@@ -28,7 +28,7 @@ pub struct SamplingOptions {
     pub exclude_kernel: bool,
     /// Exclude samples in user mode. Default: no.
     pub exclude_user: bool,
-    /// Also sample threads and processes that the target starts. Default: yes.
+    /// Samples threads and processes that the target starts, too. Default: yes.
     pub inherit: bool,
     /// Size of each CPU's sample ring in bytes, rounded up to a power of two of pages. Default: see
     /// [`ring_sizes`](crate::open::ring_sizes).

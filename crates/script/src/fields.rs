@@ -193,7 +193,7 @@ impl OutputField {
     }
 }
 
-/// Set of fields.
+/// Set of printed fields, as in `-F`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(u64);
 

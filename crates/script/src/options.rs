@@ -7,7 +7,7 @@ use crate::selection::FieldSelection;
 pub struct SideRecords {
     /// LOST and LOST_SAMPLES.
     pub lost: bool,
-    /// MMAP and MMAP2.
+    /// Print MMAP and MMAP2 records: mappings.
     pub mmap: bool,
     /// COMM, FORK and EXIT.
     pub task: bool,
@@ -17,13 +17,13 @@ pub struct SideRecords {
     pub read: bool,
     /// Records of AUX traces: start and data.
     pub aux: bool,
-    /// NAMESPACES.
+    /// Print NAMESPACES records: namespaces of new processes.
     pub namespaces: bool,
     /// KSYMBOL and BPF_EVENT.
     pub bpf: bool,
-    /// CGROUP.
+    /// Print CGROUP records: new control groups.
     pub cgroup: bool,
-    /// TEXT_POKE.
+    /// Print TEXT_POKE records: changes of kernel code.
     pub text_poke: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct ScriptOptions {
     pub nanoseconds: bool,
     /// Maximum number of frames per stack; 0 for all.
     pub max_stack: usize,
-    /// Hide callchains.
+    /// Print samples on one line, without their callchains.
     pub hide_callchains: bool,
     /// Other records to show.
     pub side: SideRecords,

@@ -35,9 +35,9 @@ pub struct Comparison {
     pub degrees_of_freedom: f64,
     /// Threshold x (0.05 for 5 %).
     pub threshold: f64,
-    /// One-sided p-value of "new <= base * (1 + x)".
+    /// P-value of the one-sided test of "new <= base * (1 + x)".
     pub p_more: f64,
-    /// One-sided p-value of "base <= new * (1 + x)".
+    /// P-value of the one-sided test of "base <= new * (1 + x)".
     pub p_less: f64,
 }
 

@@ -6,7 +6,7 @@ use crate::interval::Interval;
 /// Summary of a quantity in several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunSummary {
-    /// Number of runs.
+    /// Number of runs with a value.
     pub runs: usize,
     /// Arithmetic mean.
     pub mean: f64,

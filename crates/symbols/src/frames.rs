@@ -17,12 +17,12 @@ pub struct Symbol {
     pub size: u64,
     /// Kernel module, for symbols from `/proc/kallsyms`.
     pub module: Option<Box<str>>,
-    /// Why no symbol table has a name, for a function known only from unwinding information. `name`
+    /// Reason for the missing symbol, of a function known only from unwinding information. `name`
     /// is then `cc1+0x5a3c10`, from image and `start`.
     pub located: Option<Reason>,
 }
 
-/// Source line.
+/// Position in a source file, from debug information.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
     /// Absolute path of the file, from the compiler. May contain any character, and need not exist
@@ -34,7 +34,7 @@ pub struct SourceLine {
     pub column: u32,
 }
 
-/// One frame at an address: the function, or an inlined call.
+/// Activation at an address: the function, or a call inlined into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolFrame<'a> {
     /// Display name.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// One input of a fuzz target.
+/// Input of a fuzz target, with its name for messages.
 #[derive(Debug)]
 pub struct FuzzInput {
     /// Name of the archive member or of the file.

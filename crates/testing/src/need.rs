@@ -45,7 +45,7 @@ pub enum Need {
     /// Oracles: readers of other tools, which `.ci/oracles` installs. If it could not download
     /// them, the skip is no failure.
     Oracles,
-    /// An assembler for x86-64.
+    /// GNU assembler that accepts x86-64 code.
     X86Assembler,
     /// 32-bit programs for x86, and a C compiler for them.
     I386,
@@ -217,7 +217,7 @@ fn overlays() -> bool {
 enum Scope {
     /// User-space code of this process.
     Program,
-    /// Everything on a CPU.
+    /// Sampling of every process on a CPU.
     Machine,
 }
 

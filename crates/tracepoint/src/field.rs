@@ -5,7 +5,7 @@ use crate::types;
 /// Shape of a field in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// One value.
+    /// Single value of `size` bytes.
     Scalar,
     /// Array of consecutive values.
     Array {
@@ -25,7 +25,7 @@ pub enum FieldKind {
 /// A field of a tracepoint's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name.
+    /// Name of the field, as in the format file.
     pub name: String,
     /// Type as C text, without name and bounds.
     pub type_name: String,

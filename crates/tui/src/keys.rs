@@ -120,7 +120,7 @@ use Key::{
     BackTab, Char, Ctrl, Down, End, Enter, Esc, F1, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
 
-/// All keys, in display order.
+/// Keys of the screen, in display order.
 pub static KEYS: &[Binding] = &[
     row(
         "1 … 7",

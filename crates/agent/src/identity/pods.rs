@@ -11,9 +11,9 @@ const LIMIT: usize = 10_000;
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
-    /// Namespace.
+    /// Kubernetes namespace of the pod.
     pub namespace: String,
-    /// Name.
+    /// Name of the pod within its namespace.
     pub name: String,
 }
 

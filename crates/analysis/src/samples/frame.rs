@@ -2,13 +2,13 @@
 
 use rprof_profile::{Function, Object};
 
-/// One frame of a sample.
+/// Frame of a sample with its function and address, as `script` prints it.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleFrame<'s> {
     /// Offset in the file for images that have one, else address in memory. Callers have the return
     /// address.
     pub address: u64,
-    /// The function.
+    /// Function of the address, or of the call inlined there.
     pub function: &'s Function,
     /// Distance in bytes of `address` from the start of its function, the enclosing one for inlined
     /// calls.

@@ -10,7 +10,7 @@ use crate::samples::view::SampleView;
 /// Sample or other record of a recording.
 #[derive(Debug)]
 pub enum Item<'s> {
-    /// A sample.
+    /// Sample of any event, with its decoded fields.
     Sample(SampleView<'s>),
     /// Another record.
     Record(Box<RecordView<'s>>),

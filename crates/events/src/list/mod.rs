@@ -30,7 +30,7 @@ pub enum ListKind {
     Raw,
     /// Events of PMUs, by name or by terms.
     Pmu,
-    /// Tracepoints.
+    /// Static tracepoints of the kernel and its modules, as `subsystem:name`.
     Tracepoint,
     /// Breakpoints on addresses.
     Breakpoint,
@@ -39,7 +39,7 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    /// All types, in the order of a listing.
+    /// Types of events, in the order of a listing.
     pub const ALL: [ListKind; 8] = [
         ListKind::Hardware,
         ListKind::Software,
@@ -97,7 +97,7 @@ pub struct Listed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Catalog {
-    /// In the order of [`ListKind::ALL`]; within a type, generic events in the order of
+    /// Events in the order of [`ListKind::ALL`]; within a type, generic events in the order of
     /// perf-list(1), others by name.
     pub events: Vec<Listed>,
     /// Reason why requested tracepoints cannot be listed.

@@ -76,12 +76,12 @@ impl<F: Fn(&Attr, TrialScope) -> Result<(), Errno>> EventOpener for F {
     }
 }
 
-/// Scope of a trial.
+/// Tasks and CPUs that a trial opens its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialScope {
     /// The calling thread, on any CPU.
     OwnThread,
-    /// All tasks on this CPU.
+    /// All tasks on the CPU with this number.
     Cpu(u32),
 }
 

@@ -3,7 +3,7 @@
 /// Maximum number of code ranges of one file.
 pub(super) const MAX_CODES: usize = 1 << 20;
 
-/// Why a file is no jitdump.
+/// Cause for rejecting a file as a jitdump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {

@@ -20,7 +20,7 @@ pub struct CopiedEntries {
     pub bad_lines: u64,
 }
 
-/// Why a perf map was not copied.
+/// Cause for not copying a perf map.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The file cannot be read, or has become too long.

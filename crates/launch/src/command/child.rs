@@ -54,7 +54,7 @@ struct HoldPipes {
 pub enum WaitOutcome {
     /// The program exited.
     Exited(ExitStatus),
-    /// All attached processes or threads have exited. [`Child::wait_or`] never returns it; a wait
+    /// The attached processes or threads have exited. [`Child::wait_or`] never returns it; a wait
     /// for targets does.
     TargetsExited,
     /// The other descriptor became readable.

@@ -8,17 +8,17 @@ pub enum Target {
     /// Launched command and, with inherited events, its descendants.
     #[default]
     Command,
-    /// All threads of these processes and, with inherited events, threads that they start later.
+    /// Threads of these processes and, with inherited events, threads that they start later.
     Processes(Vec<u32>),
     /// Single threads, without children.
     Threads(Vec<u32>),
-    /// All processes, on the selected CPUs.
+    /// Every process, on the selected CPUs.
     System,
-    /// All processes in these control groups and their descendants. Names are relative to the mount
+    /// Processes in these control groups and their descendants. Names are relative to the mount
     /// point of the hierarchy; `/` is the whole hierarchy.
     Cgroups(Vec<String>),
-    /// All processes of this effective user except the caller. With inherited events, also the
-    /// children that they start.
+    /// Processes of this effective user except the caller. With inherited events, also the children
+    /// that they start.
     User(u32),
 }
 

@@ -6,11 +6,11 @@ use crate::procfs::Procfs;
 /// Rule for finding the threads of a target, usable repeatedly.
 #[derive(Clone, Debug)]
 pub enum ThreadSelection {
-    /// All threads of these processes.
+    /// Threads of these processes.
     Processes(Vec<u32>),
     /// Single threads.
     Threads(Vec<u32>),
-    /// All threads of a user's processes.
+    /// Threads of a user's processes.
     User {
         /// Effective user.
         uid: u32,

@@ -28,7 +28,7 @@ pub enum SignalInfo {
 /// Overflow of an event (perf_event_open(2), "Overflow handling").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// Number of the signal.
+    /// Number of the delivered signal (`si_signo`).
     pub signal: i32,
     /// Cause.
     pub code: OverflowCode,

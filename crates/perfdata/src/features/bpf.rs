@@ -23,7 +23,8 @@ pub struct BpfBtf {
 }
 
 impl FeatureSections {
-    /// BPF programs.
+    /// Returns the BPF programs of the kernel while recording (BPF_PROG_INFO); `None` without the
+    /// section.
     pub fn bpf_programs(&self) -> Option<Vec<BpfProgram>> {
         self.decoder(Feature::BPF_PROG_INFO)?.list(16, |section| {
             let (info, data) = (section.u32()?, section.u32()?);
@@ -48,7 +49,7 @@ impl FeatureSections {
         });
     }
 
-    /// Type information.
+    /// Returns the type information of BPF programs (BPF_BTF); `None` without the section.
     pub fn bpf_btf(&self) -> Option<Vec<BpfBtf>> {
         self.decoder(Feature::BPF_BTF)?.list(8, |section| {
             let (id, len) = (section.u32()?, section.u32()?);

@@ -13,16 +13,16 @@ pub struct CpuDomains {
     pub cpus: Vec<DomainsOfCpu>,
 }
 
-/// The domains of a CPU.
+/// Scheduling domains that contain one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainsOfCpu {
-    /// CPU number.
+    /// CPU number, from 0.
     pub cpu: u32,
     /// Scheduling domains, innermost first.
     pub domains: Vec<SchedulingDomain>,
 }
 
-/// A scheduling domain.
+/// Set of CPUs between which the scheduler balances load, as in /proc/schedstat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulingDomain {
     /// Domain number.
@@ -39,7 +39,7 @@ pub struct SchedulingDomain {
 const WITH_NAMES: u32 = 17;
 
 impl FeatureSections {
-    /// Scheduling domains.
+    /// Returns the scheduling domains (CPU_DOMAIN_INFO); `None` without the section.
     pub fn cpu_domains(&self) -> Option<CpuDomains> {
         let mut section = self.decoder(Feature::CPU_DOMAIN_INFO)?;
         let (schedstat_version, max_domains) = (section.u32()?, section.u32()?);

@@ -62,7 +62,7 @@ impl FeatureSections {
         });
     }
 
-    /// Groups of events.
+    /// Returns the groups of events (GROUP_DESC); `None` without the section.
     pub fn event_groups(&self) -> Option<Vec<EventGroup>> {
         self.decoder(Feature::GROUP_DESC)?.list(12, |section| {
             Some(EventGroup {

@@ -10,7 +10,7 @@ pub struct Cache {
     pub level: u32,
     /// Line size in bytes.
     pub line_size: u32,
-    /// Number of sets.
+    /// Number of sets of cache lines.
     pub sets: u32,
     /// Ways of associativity.
     pub ways: u32,
@@ -29,23 +29,23 @@ pub struct MemoryTopology {
     pub version: u64,
     /// Block size in bytes.
     pub block_size: u64,
-    /// The nodes.
+    /// Memory nodes with their blocks.
     pub nodes: Vec<MemoryNode>,
 }
 
 /// Blocks of a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryNode {
-    /// Node number.
+    /// Number of the memory node, from 0.
     pub node: u64,
     /// Number of bits in the bitmap.
     pub bits: u64,
-    /// One bit for each block, lowest first, set if it belongs to the node.
+    /// Bit for each block, lowest first, set if it belongs to the node.
     pub bitmap: Vec<u64>,
 }
 
 impl FeatureSections {
-    /// CPU caches.
+    /// Returns the CPU caches (CACHE); `None` without the section.
     pub fn caches(&self) -> Option<Vec<Cache>> {
         let mut section = self.decoder(Feature::CACHE)?;
         if section.u32()? != 1 {

@@ -2,7 +2,7 @@
 
 use super::{Feature, FeatureSections};
 
-/// One instant on two clocks (CLOCK_DATA).
+/// Same instant on two clocks, to convert between them (CLOCK_DATA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockData {
     /// Version of the section; 1.

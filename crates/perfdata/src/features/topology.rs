@@ -21,7 +21,7 @@ pub struct CpuTopology {
 pub struct CpuTopologyEntry {
     /// Core number within the die.
     pub core: i32,
-    /// Socket number.
+    /// Number of the socket (`physical_package_id`).
     pub socket: i32,
     /// Die number, if recorded.
     pub die: Option<i32>,
@@ -30,7 +30,7 @@ pub struct CpuTopologyEntry {
 /// Memory node (NUMA_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Node number.
+    /// Number of the memory node, from 0.
     pub node: u32,
     /// Total memory in KiB.
     pub total: u64,
@@ -103,7 +103,7 @@ impl FeatureSections {
         });
     }
 
-    /// Memory nodes.
+    /// Returns the memory nodes (NUMA_TOPOLOGY); `None` without the section.
     pub fn numa_nodes(&self) -> Option<Vec<NumaNode>> {
         self.decoder(Feature::NUMA_TOPOLOGY)?.list(24, |section| {
             Some(NumaNode {

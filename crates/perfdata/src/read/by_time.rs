@@ -100,7 +100,7 @@ pub struct RecordsByTime<'a> {
     damage: VecDeque<Damage>,
 }
 
-/// Record with its time.
+/// Record with the time of its sample id, as returned in time order.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedRecord<'r> {
     /// Nanoseconds of the recording's clock; `None` for a record without a time.

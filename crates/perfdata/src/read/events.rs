@@ -4,7 +4,7 @@ use rprof_records::{Attr, Endian, RawRecord, RecordType, SampleLayout};
 
 use crate::user_records::{CpuSet, EventUpdate};
 
-/// One recorded event.
+/// Event of a recording: its attr, its name and its ids.
 #[derive(Clone, Debug)]
 pub struct RecordedEvent {
     /// Attributes of the event.
@@ -23,7 +23,7 @@ pub struct RecordedEvent {
     pub cpus: Option<CpuSet>,
 }
 
-/// All events of a recording.
+/// Events of a recording, found by event id.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<RecordedEvent>,

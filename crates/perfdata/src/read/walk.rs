@@ -11,7 +11,7 @@ use crate::error::Damage;
 pub struct RecordAt<'a> {
     /// File offset. A decompressed record has the offset of its compressed record.
     pub offset: u64,
-    /// The record.
+    /// Undecoded record: its header and the bytes of its body.
     pub record: RawRecord<'a>,
     /// Bytes that follow the record and belong to it (AUXTRACE, tracing data).
     pub payload: &'a [u8],

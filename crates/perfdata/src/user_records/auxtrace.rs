@@ -38,7 +38,7 @@ pub struct AuxtraceError {
     pub kind: u32,
     /// Error code, which depends on the type.
     pub code: u32,
-    /// CPU.
+    /// Number of the traced CPU.
     pub cpu: i32,
     /// Process.
     pub pid: i32,

@@ -7,7 +7,7 @@ use super::fields::Fields;
 /// Event id with its CPU and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdIndexEntry {
-    /// The id.
+    /// Event id, as in sample records.
     pub id: u64,
     /// Number of the ring buffer.
     pub index: u64,

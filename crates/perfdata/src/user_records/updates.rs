@@ -12,7 +12,7 @@ pub enum EventUpdate {
     Unit(String),
     /// Factor from counts to the unit.
     Scale(f64),
-    /// Name.
+    /// New name of the event.
     Name(String),
     /// CPUs of the event.
     Cpus(CpuSet),

@@ -79,7 +79,7 @@ pub(super) enum HugeText<B> {
     New,
     /// An earlier mapping is text of the new one's file.
     Earlier(LiveMapping<B>),
-    /// Nothing.
+    /// No mapping changed.
     None,
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Family<'o> {
     pub(super) resolution: f64,
     /// Smallest relevant amount of change.
     pub(super) least: f64,
-    /// If false, findings are only suspicions.
+    /// False if findings are only suspicions.
     pub(super) is_certain: bool,
 }
 

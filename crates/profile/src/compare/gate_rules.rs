@@ -6,7 +6,7 @@ pub enum Scope {
     /// The program, and self and total of functions.
     #[default]
     All,
-    /// The program.
+    /// Whole program only.
     Program,
     /// Self of functions.
     Own,
@@ -25,7 +25,7 @@ impl Scope {
     }
 }
 
-/// Rules of a gate.
+/// Selection of the increases that fail a gate: which amounts, and which functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateRules {
     /// Amounts to check.

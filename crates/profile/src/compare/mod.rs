@@ -69,7 +69,7 @@ pub const MORE_SAMPLES: f64 = 5.0;
 /// Assumed noise between runs, for one run per side: 5 %.
 pub const ASSUMED_NOISE: f64 = 0.05;
 
-/// One of the two sides.
+/// Old or new side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The base.
@@ -81,7 +81,7 @@ pub enum Side {
 /// Divisor of amounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Work {
-    /// None: the amount of a run.
+    /// Whole run: amounts are not divided.
     #[default]
     Run,
     /// Units of work per run, such as requests.

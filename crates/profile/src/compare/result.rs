@@ -66,14 +66,14 @@ impl ProfileDiff {
     }
 }
 
-/// One side of a comparison.
+/// Runs, samples and quality of one side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SideSummary {
     /// Input files.
     pub paths: Vec<PathBuf>,
     /// Weight of each run.
     pub weights: Vec<u64>,
-    /// Number of samples.
+    /// Number of samples of all runs.
     pub samples: u64,
     /// Share of the weight in named functions of both sides, from 0 to 1. Ignores functions that
     /// the other side may lack by chance.
@@ -104,9 +104,9 @@ pub struct Change {
     /// Runs per side that show an increase of [`ProfileDiff::wanted`] in 80 % of cases. `None`
     /// without a verdict, or if no number suffices.
     pub runs_needed: Option<usize>,
-    /// The same with [five times](super::MORE_SAMPLES) the samples.
+    /// Runs per side as in `runs_needed`, with [five times](super::MORE_SAMPLES) the samples.
     pub runs_needed_denser: Option<usize>,
-    /// Verdict.
+    /// Decision: regressed, improved, unchanged, or why it is open.
     pub verdict: Verdict,
 }
 
@@ -173,7 +173,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All verdicts, gravest first.
+    /// Verdicts, gravest first.
     pub const ALL: [Verdict; 11] = [
         Verdict::Regressed,
         Verdict::Improved,
@@ -204,7 +204,7 @@ impl Verdict {
 /// Sides with samples of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// Both sides.
+    /// The old and the new side.
     Both,
     /// The old side: removed.
     OnlyOld,
@@ -340,7 +340,7 @@ pub enum Outcome {
     Improved,
     /// Increases and decreases.
     Mixed,
-    /// Everything changed by one factor.
+    /// Every amount changed by one factor.
     Uniform,
     /// Only [suspected](Verdict::Suspected) changes.
     Suspected,

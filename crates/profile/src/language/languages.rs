@@ -41,7 +41,7 @@ pub struct UnknownLanguage {
 }
 
 impl Language {
-    /// All languages.
+    /// Languages in display order.
     pub const ALL: [Language; 11] = [
         Language::Native,
         Language::Cpp,

@@ -16,7 +16,7 @@ pub struct AddressHit {
     pub leaf: Option<u64>,
     /// Sum of the weights.
     pub weight: u64,
-    /// Number of samples.
+    /// Number of samples with these addresses.
     pub samples: u64,
 }
 

@@ -99,12 +99,12 @@ impl CallBranches {
         }
     }
 
-    /// Total weight of the tree's stacks.
+    /// Returns the total weight of the tree's stacks.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// Number of nodes created so far.
+    /// Returns the number of nodes created so far.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -114,7 +114,7 @@ impl CallBranches {
         self.nodes.is_empty()
     }
 
-    /// Function of a node.
+    /// Returns the function of a node.
     ///
     /// # Panics
     /// If the node does not exist, as in all methods.
@@ -122,22 +122,22 @@ impl CallBranches {
         self.nodes[node as usize].function
     }
 
-    /// Parent of a node; `None` for top-level nodes.
+    /// Returns the parent of a node; `None` for top-level nodes.
     pub fn parent(&self, node: u32) -> Option<u32> {
         self.nodes[node as usize].parent
     }
 
-    /// Number of ancestors of a node.
+    /// Returns the number of ancestors of a node.
     pub fn depth(&self, node: u32) -> u32 {
         self.nodes[node as usize].depth
     }
 
-    /// Weight of stacks that end at a node.
+    /// Returns the weight of stacks that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.nodes[node as usize].own
     }
 
-    /// Weight of stacks through a node.
+    /// Returns the weight of stacks through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.nodes[node as usize].total
     }

@@ -12,9 +12,9 @@ use crate::views::trie::{NO_NODE, Trie};
 /// Direction of a call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// From leaf functions to callers. The tree weighs as much as its row's self.
+    /// Leaf functions with their callers below. The tree weighs as much as its row's self.
     Callers,
-    /// From outermost activations to callees. The tree weighs as much as its row's total.
+    /// Outermost activations with their callees below. The tree weighs as much as its row's total.
     Callees,
 }
 

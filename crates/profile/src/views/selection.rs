@@ -16,7 +16,7 @@ use crate::stacks::FrameListId;
 pub enum Condition {
     /// Process id.
     Process(i32),
-    /// Thread.
+    /// Thread of the sample.
     Thread(ThreadId),
     /// Thread name: an index into [`Profile::comms`].
     Comm(u32),
@@ -74,7 +74,7 @@ impl Selection {
         }
     }
 
-    /// Index of the event.
+    /// Returns the index of the event in [`Profile::events`].
     pub fn event(&self) -> usize {
         self.event
     }

@@ -119,7 +119,7 @@ impl StackTree {
         }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
@@ -129,12 +129,12 @@ impl StackTree {
         self.functions.is_empty()
     }
 
-    /// Sum of all weights.
+    /// Returns the sum of all weights.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// Function of a node.
+    /// Returns the function of a node.
     ///
     /// # Panics
     /// If the node does not exist, as in all methods.
@@ -142,27 +142,27 @@ impl StackTree {
         self.functions[node as usize]
     }
 
-    /// Parent of a node; `None` for a root.
+    /// Returns the parent of a node; `None` for a root.
     pub fn parent(&self, node: u32) -> Option<u32> {
         Some(self.parents[node as usize]).filter(|parent| *parent != NO_NODE)
     }
 
-    /// Index after a node's last descendant.
+    /// Returns the index after a node's last descendant.
     pub fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
 
-    /// Number of ancestors of a node.
+    /// Returns the number of ancestors of a node.
     pub fn depth(&self, node: u32) -> u32 {
         self.depths[node as usize]
     }
 
-    /// Weight of samples that end at a node.
+    /// Returns the weight of samples that end at a node.
     pub fn own(&self, node: u32) -> u64 {
         self.own[node as usize]
     }
 
-    /// Weight of samples through a node.
+    /// Returns the weight of samples through a node.
     pub fn total(&self, node: u32) -> u64 {
         self.total[node as usize]
     }

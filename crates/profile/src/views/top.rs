@@ -10,7 +10,7 @@ use crate::samples::{AggregatedStack, Thread};
 /// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeighBy {
-    /// Its period: the number of represented events.
+    /// Period of the sample: the number of represented events.
     #[default]
     Period,
     /// Always 1.
@@ -48,7 +48,7 @@ pub struct Keys {
     pub state: bool,
     /// Language of the function.
     pub language: bool,
-    /// Object.
+    /// Object (image) of the function.
     pub object: bool,
     /// Function.
     pub symbol: bool,
@@ -83,9 +83,9 @@ pub struct RowKey {
     pub state: Option<Option<FunctionId>>,
     /// Language of the function.
     pub language: Option<Language>,
-    /// Object.
+    /// Object (image) of the function.
     pub object: Option<ObjectId>,
-    /// Function.
+    /// Function of the row, in the profile's table.
     pub function: Option<FunctionId>,
     /// Line; `Some(None)` if unknown.
     pub line: Option<Option<Line>>,

@@ -34,7 +34,7 @@ pub const NO_NODE: u32 = u32::MAX;
 /// Nodes in preorder. Fields are indexed by position in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preorder {
-    /// Number of the node.
+    /// Node number in insertion order, as in the [`Trie`].
     pub nodes: Vec<u32>,
     /// Position of the parent; [`NO_NODE`] for roots.
     pub parents: Vec<u32>,
@@ -53,7 +53,7 @@ impl<C> Default for Trie<C> {
 }
 
 impl<C: Copy + Eq + Hash> Trie<C> {
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
@@ -63,7 +63,7 @@ impl<C: Copy + Eq + Hash> Trie<C> {
         self.calls.is_empty()
     }
 
-    /// Call of a node.
+    /// Returns the call of a node.
     ///
     /// # Panics
     /// If the node does not exist.

@@ -45,7 +45,7 @@ pub enum WallError {
     /// The recording has no off-CPU samples.
     #[error("the recording has no waits")]
     NoWaits,
-    /// On-CPU samples do not measure time, so they cannot be added to waits.
+    /// The on-CPU samples do not measure time, so they cannot be added to waits.
     #[error("samples of {} do not measure time and cannot be added to waits", .0)]
     NotTime(String),
 }

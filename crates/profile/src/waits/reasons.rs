@@ -13,7 +13,7 @@ pub const WAITING_FOR_CPU: &str = "[waiting for a CPU]";
 /// Word for time on CPU.
 pub const RUNNING: &str = "running";
 
-/// All words: time on CPU, wait reasons, idle threads.
+/// Words of thread states: time on CPU, wait reasons, idle threads.
 pub const WORDS: &[&str] = &[
     RUNNING,
     "cpu",

@@ -14,7 +14,7 @@ use crate::words::Weight;
 pub struct RegisterValues {
     /// `PERF_SAMPLE_REGS_ABI_*`; 0 means no values.
     pub abi: u64,
-    /// One value for each bit of the event's mask.
+    /// Register values in the order of the bits of the event's mask.
     pub values: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ pub struct SampleFields {
     pub raw: Vec<u8>,
     pub hw_index: u64,
     pub branches: Vec<BranchEntry>,
-    /// One for each branch.
+    /// Counter values, one for each branch.
     pub branch_counters: Vec<u64>,
     pub regs_user: RegisterValues,
     /// Valid bytes of the stack dump.

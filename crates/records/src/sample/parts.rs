@@ -15,20 +15,20 @@ pub struct Callchain<'a> {
 pub struct ContextMarker(pub u64);
 
 impl ContextMarker {
-    /// Hypervisor.
+    /// Following addresses are in the hypervisor.
     pub const HV: ContextMarker = ContextMarker(-32i64 as u64);
-    /// Kernel.
+    /// Following addresses are in the kernel.
     pub const KERNEL: ContextMarker = ContextMarker(-128i64 as u64);
-    /// User.
+    /// Following addresses are in user mode.
     pub const USER: ContextMarker = ContextMarker(-512i64 as u64);
     /// User part, deferred to a separate record. The next and last entry is a cookie, not an
     /// address: see [`Callchain::cookie`].
     pub const USER_DEFERRED: ContextMarker = ContextMarker(-640i64 as u64);
-    /// Guest.
+    /// Following addresses are in a guest.
     pub const GUEST: ContextMarker = ContextMarker(-2048i64 as u64);
-    /// Kernel of the guest.
+    /// Following addresses are in a guest's kernel.
     pub const GUEST_KERNEL: ContextMarker = ContextMarker(-2176i64 as u64);
-    /// User mode of the guest.
+    /// Following addresses are in a guest's user mode.
     pub const GUEST_USER: ContextMarker = ContextMarker(-2560i64 as u64);
 
     /// Returns true if an entry of a callchain is a marker, not an address (`>= PERF_CONTEXT_MAX`).

@@ -7,7 +7,7 @@
 /// cycles; for transactions, the cycles until the abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// One 64-bit value (`WEIGHT`).
+    /// Weight as one 64-bit value (`WEIGHT`).
     Whole(u64),
     /// Three values in one word (`WEIGHT_STRUCT`, Linux 5.12).
     Split(SplitWeight),

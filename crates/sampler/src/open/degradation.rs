@@ -106,7 +106,7 @@ pub enum Degradation {
         /// Maximum number of open descriptors.
         limit: u64,
     },
-    /// Some processes of a user are not permitted.
+    /// The kernel refuses to sample some processes of a user.
     ProcessesRefused {
         /// Number of processes.
         count: usize,

@@ -81,7 +81,7 @@ pub enum OpenEventsError {
         /// Reason, and the supported alternative.
         why: &'static str,
     },
-    /// The rate is zero.
+    /// The sampling frequency or period is zero.
     #[error("a sampling frequency or period of 0 means no samples; give a number above it")]
     ZeroRate,
 }

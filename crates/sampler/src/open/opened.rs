@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Purpose of an event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Samples.
+    /// Samples of an event that the user asked for.
     Samples,
     /// SWITCH records, and unless `exclude_kernel` is set, a sample of each thread that leaves its
     /// CPU.

@@ -98,7 +98,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Also samples children of the target. Default: yes.
+    /// Sets whether to sample threads and processes that the target starts. Default: yes.
     pub fn inherit(mut self, inherit: bool) -> Self {
         self.options.inherit = inherit;
         self
@@ -128,7 +128,8 @@ impl SessionBuilder {
         self
     }
 
-    /// With `false`, sampling waits for [`Session::enable`]. Sideband is recorded from the start.
+    /// Sets whether sampling begins at once. With `false`, it waits for [`Session::enable`].
+    /// Sideband is recorded from the start.
     pub fn enabled_from_start(mut self, enabled: bool) -> Self {
         self.options.enabled_from_start = enabled;
         self
@@ -209,13 +210,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Also records who wakes threads, with [`off_cpu`](Self::off_cpu). Default: no.
+    /// Sets whether to record which thread ends a wait, with [`off_cpu`](Self::off_cpu). Default:
+    /// no.
     pub fn wakers(mut self, on: bool) -> Self {
         self.options.wakers = on;
         self
     }
 
-    /// Also records which request each sample belongs to. Default: no.
+    /// Sets whether to record the request that each sample belongs to. Default: no.
     pub fn requests(mut self, on: bool) -> Self {
         self.options.requests = on;
         self

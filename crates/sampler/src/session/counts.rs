@@ -14,7 +14,7 @@ pub struct FinalCounts {
 /// Final counts of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Readings of the sample events, in the order of [`Session::events`](crate::Session::events).
     pub events: Vec<EventCount>,

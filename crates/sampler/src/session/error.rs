@@ -26,7 +26,7 @@ pub enum SessionError {
     /// The program could not be executed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// There is neither a command nor a target.
+    /// The builder has neither a command nor a target.
     #[error("nothing to record: name a command, processes, threads, a user, or the whole system")]
     NoTarget,
     /// A control group cannot be watched.
@@ -63,7 +63,7 @@ pub struct ControlError {
     pub action: ControlAction,
     /// Name of the event as opened.
     pub event: String,
-    /// The CPU.
+    /// Number of the event's CPU.
     pub cpu: u32,
     /// Error of the system call.
     pub errno: Errno,

@@ -8,7 +8,7 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
-/// Why the code of a function was not found.
+/// Cause for not finding the code of a function.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {

@@ -20,7 +20,7 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use table::{Entry, Table};
 
-/// Why there are no kernel symbols.
+/// Cause for missing kernel symbols.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {

@@ -6,7 +6,8 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use rprof_image::{BuildId, ImageFile};
 use std::path::{Path, PathBuf};
 
-/// Why a `vmlinux` is not used. Names of another kernel, or at shifted addresses, would be wrong.
+/// Cause for not using a `vmlinux`. Names of another kernel, or at shifted addresses, would be
+/// wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmlinuxError {

@@ -5,7 +5,7 @@ use crate::language::Language;
 /// A function of an interpreted language, as its runtime names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceName<'n> {
-    /// The language.
+    /// Language of the runtime that wrote the name.
     pub language: Language,
     /// Name with class or enclosing functions; empty for an anonymous function.
     pub name: &'n str,
