@@ -229,12 +229,13 @@ mod tests {
         assert_eq!(calls.call(3, late(), || 3), Err(NoAnswer::AsOthersHang));
         drop(go_on);
         let until = late();
-        while calls.is_hanging(1) || calls.is_hanging(3) {
-            assert!(Instant::now() < until, "nobody came back");
+        // Each of the three returns at its own time; below the limits some may still hang.
+        while !locked(&calls.hanging).is_empty() {
+            assert!(Instant::now() < until, "some did not come back");
             std::thread::sleep(Duration::from_millis(1));
         }
+        assert!(!calls.is_hanging(1) && !calls.is_hanging(3));
         assert_eq!(calls.call(1, late(), || 1), Ok(1));
-        assert!(locked(&calls.hanging).is_empty());
     }
 
     #[test]
