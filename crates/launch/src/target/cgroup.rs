@@ -197,7 +197,10 @@ mod tests {
             let error = open(&[wrong]).unwrap_err();
             assert!(matches!(error, CgroupError::Missing { .. }));
             assert!(error.to_string().ends_with("; `systemd-cgls` lists them"));
-            assert!(std::error::Error::source(&error).is_none(), "the cause is in the text");
+            assert!(
+                std::error::Error::source(&error).is_none(),
+                "the cause is in the text"
+            );
         }
     }
 }

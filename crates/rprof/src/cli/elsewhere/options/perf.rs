@@ -555,7 +555,9 @@ pub(super) static OPTIONS: &[Row] = &[
     (
         ANNOTATE,
         &["--off-cpu", "--wall", "--reason"],
-        Instead("waits run no instructions: `rprof report --off-cpu -g` shows where threads waited"),
+        Instead(
+            "waits run no instructions: `rprof report --off-cpu -g` shows where threads waited",
+        ),
     ),
     // Runs of gate, stat and record.
     (&["gate"], &["-r", "--repeat"], Same("runs")),
