@@ -81,7 +81,7 @@ fn option_takes_the_same_value_in_all_commands() {
             let names: Vec<&str> = names
                 .unwrap_or_default()
                 .iter()
-                .map(|name| name.as_str())
+                .map(clap::builder::Str::as_str)
                 .collect();
             values.entry(option).or_default().insert(names.join(" "));
         }
