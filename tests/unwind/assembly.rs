@@ -26,11 +26,11 @@ fn callers_of_assembly_are_not_skipped() {
         let program = c_with("assembly.c", flags);
         measured(|| {
             let here = Here::new();
-            here.record("-e cpu-clock:u -F 4999 -g", &program, "1.2");
+            here.record("-e cpu-clock:u -F 4999 -g", &program, "1.6");
             let stacks = folded(&here.rprof("collapse --weight samples").ok());
             for name in [
                 "straight", "pushes", "later", "computed", "table", "naked", "calls", "handler",
-                "tail", "register", "redzone", "half",
+                "tail", "register", "redzone", "half", "pushed", "overwritten", "epilogue", "trap",
             ] {
                 let counts = shape(&stacks, name);
                 println!("{flags:?}, {name}: {counts:?}");

@@ -4,7 +4,6 @@ mod builder;
 mod code;
 mod function_bounds;
 mod of_kernel;
-mod symbol_cache;
 
 pub use builder::SymbolizerBuilder;
 pub use code::Code;

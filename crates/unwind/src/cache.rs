@@ -20,6 +20,18 @@ const ENTRIES: usize = 1 << 14;
 /// Number of callee-saved registers of x86-64.
 const MAX_SAVED: usize = 7;
 
+/// How the code contradicts a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    None,
+    /// The rule may be that of other code.
+    Inconclusive,
+    /// It has moved the stack pointer without description. The rule has the distance by the code.
+    Moved,
+    /// It has overwritten the register of the CFA.
+    Overwritten,
+}
+
 /// A rule with CFA = register + offset, and all saved registers at fixed offsets from the CFA.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRule {
@@ -31,8 +43,7 @@ pub(crate) struct PlainRule {
     /// True for Go code. Its CFI omits that the caller's frame pointer is saved below the return
     /// address, where its own frame pointer points.
     is_go: bool,
-    /// True if the code contradicts the rule.
-    pub(crate) is_doubtful: bool,
+    pub(crate) doubt: Doubt,
     /// True if functions without this frame have the rule as well.
     pub(crate) is_shared: bool,
 }
@@ -72,7 +83,7 @@ impl PlainRule {
             return_address,
             saved,
             is_go: is_go && arch == Arch::X86_64,
-            is_doubtful: false,
+            doubt: Doubt::None,
             is_shared: false,
         })
     }
@@ -88,7 +99,7 @@ impl PlainRule {
             return_address: -8,
             saved: [(0, 0); MAX_SAVED],
             is_go: true,
-            is_doubtful: false,
+            doubt: Doubt::None,
             is_shared: false,
         })
     }
@@ -107,6 +118,20 @@ impl PlainRule {
     /// Returns true if the frame pointer leads to the caller.
     pub(crate) fn has_frame_pointer(&self, arch: Arch) -> bool {
         self.cfa_register == arch.fp()
+    }
+
+    /// Returns true if the CFA is found by the stack pointer, or by the frame pointer of x86.
+    pub(crate) fn uses(&self, register: u8) -> bool {
+        self.cfa_register == register && !self.is_go
+    }
+
+    /// Corrects the rule by what code has pushed without description.
+    pub(crate) fn set_moved(&mut self, pushed: i64) {
+        let offset = i64::from(self.cfa_offset).saturating_add(pushed);
+        match i32::try_from(offset) {
+            Ok(offset) => (self.cfa_offset, self.doubt) = (offset, Doubt::Moved),
+            Err(_) => self.doubt = Doubt::Overwritten,
+        }
     }
 
     /// Returns the distance in bytes from the stack pointer to the return address, if the rule uses the
@@ -320,7 +345,7 @@ mod tests {
             return_address: -8,
             saved: [(0, 0); MAX_SAVED],
             is_go: false,
-            is_doubtful: false,
+            doubt: Doubt::None,
             is_shared: false,
         }
     }

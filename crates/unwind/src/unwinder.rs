@@ -2,7 +2,7 @@
 
 mod by_table;
 
-use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
+use crate::cache::{Doubt, PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
 use crate::runtimes::go;
@@ -211,23 +211,18 @@ impl Unwinder {
         let mut registers = *sampled;
         let generation = modules.generation();
         let code_at = |address: u64, cache: &mut RuleCache| {
-            let Some(generation) = generation else {
-                return Code::Module(self.module_at(address, modules));
-            };
-            if let Some(rule) = cache.get(generation, address) {
+            let known = generation.and_then(|generation| cache.get(generation, address));
+            if let Some(rule) = known {
                 return Code::Plain(*rule);
             }
             let module = self.module_at(address, modules);
-            match module.and_then(|module| self.plain_rule(address, module, modules)) {
-                Some(rule) => {
-                    cache.insert(generation, address, rule);
-                    Code::Plain(rule)
-                }
-                None => {
-                    cache.count_uncacheable();
-                    Code::Module(module)
-                }
+            let rule = module.and_then(|module| self.plain_rule(address, module, modules));
+            match (rule, generation) {
+                (Some(rule), Some(generation)) => cache.insert(generation, address, rule),
+                (None, Some(_)) => cache.count_uncacheable(),
+                (_, None) => {}
             }
+            rule.map_or(Code::Module(module), Code::Plain)
         };
         let mut code = code_at(registers.ip(), cache);
         let mut switches = MAX_SWITCHES;
@@ -237,7 +232,7 @@ impl Unwinder {
                     self.where_rule_is_shared(rule, frame, &mut registers, memory, modules, blobs)
                 }
                 Code::Plain(rule)
-                    if rule.is_doubtful
+                    if rule.doubt != Doubt::None
                         || (frame.kind == FrameKind::Caller && rule.has_no_frame(self.arch)) =>
                 {
                     self.where_rule_is_doubtful(rule, frame, &mut registers, memory, modules, blobs)
@@ -342,27 +337,6 @@ impl Unwinder {
             }
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
                 let root = self.root_of(callee, memory, modules, blobs);
-                if root.is_none()
-                    && frames.len() == 1
-                    && limit > 1
-                    && by == FoundBy::Cfi
-                    && let Some((caller, by)) =
-                        self.by_code_alone(callee, sampled, &mut registers, memory, modules, blobs)
-                    && let Some(address) = caller.return_address
-                {
-                    frame = StackFrame {
-                        address,
-                        sp: registers.sp(),
-                        slot: caller.slot,
-                        kind,
-                        found_by: by,
-                    };
-                    code = code_at(frame.lookup_address(), cache);
-                    registers.set_ip(address);
-                    frames.push(frame);
-                    observe(frames, &registers);
-                    continue;
-                }
                 let not_mapped = UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
                 return root.map_or(not_mapped, UnwindOutcome::Complete);
             }

@@ -1,10 +1,22 @@
 //! Lookups in the kernel and its modules, from `/proc/kallsyms` and an optional `vmlinux`.
 
-use super::{Lookup, Symbolizer, symbol_cache::SymbolCache};
+use super::{Lookup, Symbolizer};
 use crate::elf_image::check;
 use crate::kernel::{KernelSymbol, KernelSymbols, RunningKernel, VmlinuxError};
 use crate::{Frames, Reason, Symbol, demangle};
 use rprof_image::{ImageKey, ImageSource};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Shares one [`Symbol`] among the addresses in it. The key is its start.
+#[derive(Default)]
+struct SymbolCache(FxHashMap<u64, Arc<Symbol>>);
+
+impl SymbolCache {
+    fn get(&mut self, key: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
+        Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
+    }
+}
 
 impl Symbolizer {
     /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones, if the list

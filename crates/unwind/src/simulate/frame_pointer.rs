@@ -76,15 +76,6 @@ pub(crate) fn frame_pointer_use(
     FramePointerUse::Unknown
 }
 
-/// Returns true if straight-line code makes a call or moves the stack pointer. For x86.
-pub(crate) fn uses_stack(arch: Arch, code: &[u8]) -> bool {
-    let mut decoder = Decoder::new(arch.bits(), code, DecoderOptions::NONE);
-    decoder.iter().any(|instruction| {
-        let is_call = instruction.mnemonic() == Mnemonic::Call;
-        !instruction.is_invalid() && (is_call || moves_stack_pointer(&instruction))
-    })
-}
-
 fn use_of(arch: Arch, instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
     let (sp, fp) = (arch.sp_operand(), arch.fp_operand());
     let is_register = |operand: u32, register: Register| {

@@ -15,12 +15,14 @@
 //! | `aarch64` | the same search for AArch64 |
 //! | `cache` | [`SimulationCache`]: replays earlier searches |
 //! | `frame_pointer` | [`frame_pointer_use`]: whether the frame pointer is the function's own |
+//! | `moves` | [`undescribed_move`]: moves of the stack pointer that no description has |
 //! | `prologue` | the code before a frame; calls that are a part of a prologue or of a return |
 //! | `window` | [`CodeWindow`]: buffered reads of code |
 
 mod aarch64;
 mod cache;
 mod frame_pointer;
+mod moves;
 mod path;
 mod prologue;
 mod search;
@@ -29,7 +31,8 @@ mod window;
 pub(crate) use aarch64::moves_stack;
 pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
-pub(crate) use frame_pointer::{frame_pointer_use, uses_stack};
+pub(crate) use frame_pointer::frame_pointer_use;
+pub(crate) use moves::{UndescribedMove, undescribed_move};
 pub(crate) use path::{Exit, PathState, Stop, pushes_own_address};
 pub(crate) use prologue::{
     FramePointerUse, depth_from, entered_by, entries_before, inline_thunk, makes_frame,

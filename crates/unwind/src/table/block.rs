@@ -8,6 +8,7 @@ use gimli::{
     UnwindSection, UnwindTableRow,
 };
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicU16;
 
 /// Number of FDEs in a block. Fewer make the first lookup cheaper. More share more rules and need
 /// fewer cells.
@@ -24,12 +25,14 @@ const NO_FDE: u16 = u16::MAX;
 /// Index of unreadable rows.
 const BAD: u16 = u16::MAX - 1;
 
-/// Rows sorted by address: a start relative to the table's base and a rule index, six bytes in
-/// total. Most functions share a few rules.
+/// Rows sorted by address: a start relative to the table's base, a rule index and the length of checked
+/// code, eight bytes in total. Most functions share a few rules.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) starts: Box<[u32]>,
     indices: Box<[u16]>,
+    /// Number of bytes from the start of a row whose code agrees with the rule.
+    checked: Box<[AtomicU16]>,
     rules: Box<[Rule]>,
     saved: Box<[Saved]>,
     spans: Box<[Span]>,
@@ -60,6 +63,10 @@ impl Block {
         }
     }
 
+    pub(crate) fn checked(&self, number: usize) -> Option<&AtomicU16> {
+        self.checked.get(number)
+    }
+
     #[inline]
     pub(crate) fn saved(&self, rule: &Rule) -> &[Saved] {
         let first = rule.first as usize;
@@ -79,6 +86,7 @@ impl Block {
     pub(crate) fn heap_size(&self) -> usize {
         size_of_val(&*self.starts)
             + size_of_val(&*self.indices)
+            + size_of_val(&*self.checked)
             + size_of_val(&*self.rules)
             + size_of_val(&*self.saved)
             + size_of_val(&*self.spans)
@@ -218,6 +226,7 @@ impl Rows {
 
     fn finish(self) -> Block {
         Block {
+            checked: self.starts.iter().map(|_| AtomicU16::new(0)).collect(),
             starts: self.starts.into(),
             indices: self.indices.into(),
             rules: self.rules.into(),

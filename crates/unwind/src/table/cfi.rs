@@ -8,7 +8,7 @@ use super::rule::{Rule, Saved};
 use crate::Arch;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Vendor};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 /// Maximum number of bytes of compiled rows. A program's rows take a few MiB.
 const MAX_ROW_BYTES: usize = 64 << 20;
@@ -41,6 +41,28 @@ pub(crate) struct RuleRef<'a> {
     pub(crate) rule: &'a Rule,
     block: &'a Block,
     bytes: &'a [u8],
+}
+
+/// Code with one rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DescribedRow<'a> {
+    /// SVMA of the first byte.
+    start: u64,
+    checked: &'a AtomicU16,
+}
+
+impl DescribedRow<'_> {
+    /// Returns the SVMA up to which the code agrees with the rule.
+    pub(crate) fn checked(&self) -> u64 {
+        self.start + u64::from(self.checked.load(Ordering::Relaxed))
+    }
+
+    /// Stores the SVMA up to which the code agrees with the rule.
+    pub(crate) fn set_checked(&self, svma: u64) {
+        if let Ok(len) = u16::try_from(svma.wrapping_sub(self.start)) {
+            self.checked.fetch_max(len, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<'a> RuleRef<'a> {
@@ -147,6 +169,21 @@ impl Cfi {
             return Found::NoFde;
         };
         self.found(block, block.find(address))
+    }
+
+    /// Returns the row that contains an address, if it has a rule.
+    pub(crate) fn row(&self, address: u32) -> Option<DescribedRow<'_>> {
+        let behind = self.starts.partition_point(|&start| start <= address);
+        let block = self.block(behind.checked_sub(1)?)?;
+        let behind = block.starts.partition_point(|&start| start <= address);
+        let number = behind.checked_sub(1)?;
+        let InBlock::Rule(_) = block.row(number) else {
+            return None;
+        };
+        Some(DescribedRow {
+            start: self.base + u64::from(*block.starts.get(number)?),
+            checked: block.checked(number)?,
+        })
     }
 
     /// Returns the start of the row behind the one of `address`, and its rule, if both are in one

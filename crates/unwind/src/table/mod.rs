@@ -20,7 +20,7 @@ pub use functions::FunctionRanges;
 pub use pclntab::{GoNames, go_functions_in, go_text_start};
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
-pub(crate) use cfi::{Found, RuleRef};
+pub(crate) use cfi::{DescribedRow, Found, RuleRef};
 pub(crate) use rule::{Cfa, Saved, Value};
 pub(crate) use switches::{Site, Switch};
 
@@ -307,6 +307,12 @@ impl UnwindTable {
             }
         }
         last
+    }
+
+    /// Returns the row of call frame information that contains this SVMA.
+    pub(crate) fn row_at(&self, svma: u64) -> Option<DescribedRow<'_>> {
+        let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
+        self.sections().find_map(|cfi| cfi.row(relative))
     }
 
     /// Returns the SVMA of the next row in the same function, and its rule.

@@ -2,11 +2,11 @@
 
 use super::{Unwinder, cause};
 use crate::branch::is_behind_epilogue;
-use crate::cache::PlainRule;
+use crate::cache::{Doubt, PlainRule};
 use crate::hotspot::BlobCache;
 use crate::modules::may_be_behind_call;
 use crate::runtimes::{callee, go, luajit, sbcl};
-use crate::simulate::{self, Exit};
+use crate::simulate::{self, Exit, UndescribedMove};
 use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, Value};
 use crate::without_cfi::Context;
@@ -15,9 +15,6 @@ use crate::{
     TruncationReason, UnwindOutcome, UnwindTable, signal_context,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-
-/// Maximum distance in bytes from the start of a function to code whose rule is checked.
-const MAX_LEAF: usize = 1024;
 
 /// Maximum length in bytes of the rest of a prologue.
 const MAX_PROLOGUE: usize = 32;
@@ -68,17 +65,9 @@ impl Unwinder {
         if go::is_signal_return(svma, (table, module.bias), modules) {
             return None;
         }
-        if rule.has_no_frame(self.arch)
-            && let Some(start) = table.function_start(svma)
+        if rule.is_one_word(self.arch) && thunk_before(svma, table, module.bias, modules).is_some()
         {
-            let mut code = [0; MAX_LEAF];
-            let wanted = usize::try_from(svma - start).unwrap_or(0);
-            let code = code.get_mut(..wanted).unwrap_or(&mut []);
-            let len = modules.code(start.wrapping_add(module.bias), code);
-            rule.is_doubtful = simulate::uses_stack(self.arch, code.get(..len).unwrap_or(&[]));
-        }
-        if rule.is_one_word(self.arch) {
-            rule.is_doubtful = thunk_before(svma, table, module.bias, modules).is_some();
+            rule.doubt = Doubt::Inconclusive;
         }
         // The lookup address of a caller is within its call.
         if self.arch == Arch::Aarch64 && address.is_multiple_of(4) {
@@ -90,13 +79,35 @@ impl Unwinder {
                 other == Some(target) && other != start
             };
             let code = code.get(..len).unwrap_or(&[]);
-            rule.is_doubtful = is_behind_epilogue(code, svma, leaves);
+            if is_behind_epilogue(code, svma, leaves) {
+                rule.doubt = Doubt::Inconclusive;
+            }
         }
         if has_frame_at_start && let Some(start) = table.function_start(svma) {
             let image = (table, module.bias);
             rule.is_shared = (self.calls.edges).shares_rule(start, image, modules);
         }
+        if rule.doubt == Doubt::None && !rule.is_shared {
+            self.correct(&mut rule, svma, module, modules);
+        }
         Some(rule)
+    }
+
+    /// Corrects a rule by the code from the start of its row on.
+    fn correct(&self, rule: &mut PlainRule, svma: u64, module: Module<'_>, modules: &dyn Modules) {
+        let by_frame_pointer = rule.uses(self.arch.fp());
+        if !self.arch.is_x86() || !(by_frame_pointer || rule.uses(self.arch.sp())) {
+            return;
+        }
+        let row = module.table.and_then(|table| table.row_at(svma));
+        let code = (module, modules);
+        let moved =
+            row.and_then(|row| simulate::undescribed_move(svma, row, by_frame_pointer, code));
+        match moved {
+            None => {}
+            Some(UndescribedMove::Pushed(pushed)) => rule.set_moved(pushed),
+            Some(UndescribedMove::Overwritten) => rule.doubt = Doubt::Overwritten,
+        }
     }
 
     /// Returns the caller of a frame in assembly that has one rule for several functions, such as
@@ -167,10 +178,11 @@ impl Unwinder {
         simulate::makes_frame(self.arch, code.get(..len).unwrap_or(&[]))
     }
 
-    /// Returns the caller of a frame whose rule the code contradicts. Functions without prologue
-    /// (`naked`) move the stack pointer or call, and their rule claims that the frame is empty. Behind
-    /// an inline thunk, gcc describes the frame of the thunk (`-mindirect-branch=thunk-inline`). The
-    /// code decides. If it is inconclusive, the call before the return address must lead to the frame.
+    /// Returns the caller of a frame whose rule the code contradicts. Inline assembly and functions without
+    /// prologue (`naked`) move the stack pointer without description. Behind an inline thunk, gcc
+    /// describes the frame of the thunk (`-mindirect-branch=thunk-inline`). The code ahead decides, but not
+    /// against the code before. If it is inconclusive, the call before the return address must lead to
+    /// the frame.
     #[cold]
     pub(super) fn where_rule_is_doubtful(
         &self,
@@ -184,22 +196,35 @@ impl Unwinder {
         let (address, sp) = (frame.address, registers.sp());
         let module = self.module_at(frame.lookup_address(), modules);
         let context = self.context(frame, module, memory, modules, blobs);
+        let size = (rule.frame_size(self.arch)).filter(|_| rule.doubt == Doubt::Moved);
+        let slot = size.map(|size| sp.wrapping_add(size));
         if let Some(module) = module
             && let Some(table) = module.table
-            && let Some(found) = self
-                .by_described_code(&context, table, module.bias, registers)
-                .or_else(|| self.by_rule_before_thunk(&context, table, module.bias, registers))
         {
-            return Ok(found);
+            let mut callers = *registers;
+            let found = self.by_described_code(&context, table, module.bias, &mut callers);
+            if let Some((caller, by)) = found
+                && slot.is_none_or(|slot| slot == caller.slot)
+            {
+                *registers = callers;
+                return Ok((caller, by));
+            }
+            let found = self.by_rule_before_thunk(&context, table, module.bias, registers);
+            if let Some(found) = found.filter(|_| slot.is_none()) {
+                return Ok(found);
+            }
         }
-        let mut callers = *registers;
-        let caller = rule.apply(&mut callers, memory);
-        let caller = caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
-        let may_be_root = rule.has_no_frame(self.arch);
-        let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to & self.mask);
-        if caller.return_address.is_none_or(is_caller) {
-            *registers = callers;
-            return Ok((caller, FoundBy::Cfi));
+        if rule.doubt != Doubt::Overwritten {
+            let mut callers = *registers;
+            let caller = rule.apply(&mut callers, memory);
+            let caller =
+                caller.map_err(|fault| UnwindOutcome::Truncated(cause(fault, address, sp)))?;
+            let may_be_root = rule.has_no_frame(self.arch);
+            let is_caller = |to| (to == 0 && may_be_root) || context.is_caller(to & self.mask);
+            if caller.return_address.is_none_or(is_caller) {
+                *registers = callers;
+                return Ok((caller, FoundBy::Cfi));
+            }
         }
         let root = context.root_at(address).map(UnwindOutcome::Complete);
         Err(
@@ -222,26 +247,6 @@ impl Unwinder {
         let module = self.module_at(frame.lookup_address(), modules)?;
         let context = self.context(frame, Some(module), memory, modules, blobs);
         self.where_rules_fail(&context, module.table?, module.bias, registers)
-    }
-
-    /// Returns the caller of a sampled frame whose rule leads to unmapped memory: inline assembly may push
-    /// without description. Replaces the registers by the caller's.
-    #[cold]
-    pub(super) fn by_code_alone(
-        &self,
-        frame: StackFrame,
-        sampled: &Registers,
-        registers: &mut Registers,
-        memory: &dyn Memory,
-        modules: &dyn Modules,
-        blobs: &BlobCache,
-    ) -> Option<(Caller, FoundBy)> {
-        let module = self.module_at(frame.lookup_address(), modules)?;
-        let context = self.context(frame, Some(module), memory, modules, blobs);
-        let mut callers = *sampled;
-        let found = self.by_described_code(&context, module.table?, module.bias, &mut callers)?;
-        *registers = callers;
-        Some(found)
     }
 
     /// Returns the caller by the rule that holds before the first inline thunk of the function, if the
