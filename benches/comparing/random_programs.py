@@ -74,6 +74,19 @@ INNER = {
     "die by pointer": "static void (*volatile {f}_p)(int) __attribute__((noreturn)) = exit; F long {f}(long x) {{ volatile char v[{n}000]; v[x & 127] = x; long r = {a}(x); if (r == 0x7ffffff1238) {f}_p(v[x & 63]); return r + v[x & 63]; }}",
     "cases": "F long {f}(long x) {{ volatile char v[{n}00]; v[x & 63] = x; long r; switch (x & 15) {{ case 0: r = {a}(x) + 1; break; case 1: r = {b}(x) * 5; break; case 2: r = {c}(x) ^ 77; break; case 3: r = spin(x, {n}); break; case 4: r = 9 * {a}(x + 3); break; case 5: r = {b}(x + 4) / 3; break; case 6: r = x; break; case 7: r = {c}(~x); break; case 8: sink = x; r = 8; break; "
              "case 9: r = {a}(x ^ 5) - 9; break; case 10: r = {b}(x ^ 3) ^ x; break; case 11: if (x == 0x7ffffff1239) abort(); r = x; break; default: r = {c}(x) + 2; }} return r + v[x & 31]; }}",
+    "asm call": "F long {f}(long x) {{ register long r __asm__(\"rax\"); long y = x; __asm__ volatile(\"mov %%rsp,%%rbx; sub $136,%%rsp; and $-16,%%rsp; call {a}{plt}; mov %%rbx,%%rsp\" : \"=a\"(r), \"+D\"(y) :: {clobbers}); sink = r; return r + {b}(x); }}",
+    "asm stack": "static __thread char *{f}s; F long {f}(long x) {{ if (!{f}s) {{ {f}s = (char *)malloc(300000); memset({f}s, 0, 300000); }} long r, y = x; __asm__ volatile(\"mov %%rsp,%%rbx; mov %2,%%rsp; call {a}{plt}; mov %%rbx,%%rsp\" : \"=a\"(r), \"+D\"(y) : \"r\"(((long)({f}s + 290000) & -16)) : {clobbers}); sink = r; return r + {b}(x); }}",
+    "asm fp": "F long {f}(long x) {{ long r = {a}(x); __asm__ volatile(\"sub $128,%%rsp; push %%rbp; mov $90,%%ebp\\n1: imul $31,%0; dec %%ebp; jnz 1b\\n pop %%rbp; add $128,%%rsp\" : \"+a\"(r) :: \"cc\", \"memory\"); sink = r; return r + {b}(x); }}",
+    "asm thunk": "F long {f}(long x) {{ long r, y = x; __asm__ volatile(\"mov %%rsp,%%rbx; sub $136,%%rsp; and $-16,%%rsp; jmp 2f\\n1: call 3f\\n4: pause; lfence; jmp 4b\\n3: mov %2,(%%rsp); ret\\n2: call 1b; mov %%rbx,%%rsp\" : \"=a\"(r), \"+D\"(y) : \"r\"({a}) : {clobbers}); sink = r; return r + 2; }}",
+    "shared tail": "__asm__(\".text; .globl {f}; .type {f},@function; {f}: push %r12; push %rdi; sub $8,%rsp; mov %rdi,%r12; test $1,%dil; jne 8f; call {a}{plt}\\n9: mov $50,%ecx\\n1: imul $31,%rax; dec %ecx; jnz 1b\\nadd $8,%rsp; pop %rdi; pop %r12; ret; .size {f},.-{f}; .type {f}y,@function; {f}y: push %r12; push %rdi; sub $8,%rsp; mov %rdi,%r12\\n8: lea 3(%r12),%rdi; call {b}{plt}; jmp 9b; .size {f}y,.-{f}y\"); long {f}(long x);",
+    "goto": "F long {f}(long x) {{ static void *const to[] = {{&&one, &&two, &&three, &&four}}; volatile long v[6]; v[x & 3] = x; long r = x; goto *to[x & 3]; one: r = {a}(r) + 1; if (r & 1) goto *to[r & 3]; goto four; two: r = {b}(r) ^ 3; goto three; three: r = spin(r, {n}); four: sink = r; return r + v[x & 1]; }}",
+    "many": "F static long {f}v(long a, long b, long c, long d, long e, long g, long h, long i, long j) {{ sink = h + j; return {a}(a + b + c + d) ^ (e + g + h + i + j); }}F long {f}(long x) {{ long r = {f}v(x, 1, x + 2, 3, x + 4, 5, x + 6, 7, x + 8); sink = r; r += {f}v(r, x, 2, 3, 4, 5, 6, x, 9); return r + 1; }}",
+    "struct": "struct {f}s {{ long a[9]; }}; F static long {f}v(struct {f}s s, long x) {{ sink = s.a[x & 7]; return {a}(s.a[0] + x) + s.a[3]; }}F long {f}(long x) {{ struct {f}s s; for (int i = 0; i < 9; i++) s.a[i] = x + i; long r = {f}v(s, x); sink = r; return r + {b}(x); }}",
+    "early": "F long {f}(long x) {{ if ((x & 7) == 1) return x; long v[3] = {{x, 2, x}}; for (long i = x & 3; i >= 0; i--) {{ v[i % 3] += {a}(x + i); if (v[0] == 12345) return 3; }} return v[0] + {b}(v[1]) + v[2]; }}",
+    "cold part": "F __attribute__((cold)) static long {f}v(long x) {{ sink = {b}(x); return x ^ 9; }}F long {f}(long x) {{ volatile char v[{n}0]; v[x & 7] = x; long r = x; if (__builtin_expect((x & 3) == 1, 0)) {{ for (int i = 0; i < 2; i++) {{ r = {f}v(r + 1); r = spin(r, {n}); r += {c}(r); }} }} r += {a}(r); sink = r; return r * 7 + v[x & 3]; }}",
+    "resolver": "F static long {f}v(long x) {{ long r = {a}(x); sink = r; return r + 3; }}static long (*{f}w(void))(long) {{ return {f}v; }} long {f}(long x) __attribute__((ifunc(\"{f}w\")));",
+    "cleanup": "F static void {f}v(long *x) {{ sink = {b}(*x); }}F long {f}(long x) {{ __attribute__((cleanup({f}v))) long r = {a}(x); sink = r; return r * 3; }}",
+    "preserve": "F __attribute__((preserve_most)) static long {f}v(long x) {{ long r = {a}(x); sink = r; return r + 1; }}F long {f}(long x) {{ long r = {f}v(x); sink = r; return r + {f}v(x + 1); }}",
     "catch": "F long {f}(long x) {{ long r = x; try {{ r = {a}(x) + 1; }} catch (int e) {{ r = {b}(e); }} sink = r; return r; }}",
     "object": "struct {f}g {{ long &r; ~{f}g() {{ r += {b}(r); }} }}; F long {f}(long x) {{ long r = x; {{ {f}g g{{r}}; r = {a}(x); sink = r; }} return r * 3; }}",
     "virtual": "struct {f}g {{ virtual long {f}v(long x); virtual ~{f}g() {{}} }}; F long {f}g::{f}v(long x) {{ sink = {a}(x); return sink; }}F long {f}(long x) {{ static {f}g *volatile g = new {f}g; long r = g->{f}v(x); sink = r; return r + 1; }}",
@@ -91,27 +104,39 @@ LEAVES = {
     "thunk": "__asm__(\".text; .globl {f}; .type {f},@function; {f}: push %rbp; push %rbx; mov $70,%ecx; lea 1(%rdi),%rax\\n1: imul $31,%rax; dec %ecx; jnz 1b\\n pop %rbx; pop %rbp; ret; .size {f},.-{f}\"); long {f}(long x);",
     "throw": "F long {f}(long x) {{ x = spin(x, {n}); if ((x & 63) == 5) throw (int)(x & 7); return x; }}",
 }
+CLOBBERS = ", ".join(f'"{name}"' for name in "rcx rdx rsi rbx r8 r9 r10 r11 cc memory".split() + [f"xmm{at}" for at in range(16)])
 CPP = {"catch", "object", "virtual", "throw"}
 # Shapes that no exception may leave: without description, on another stack, or in a handler.
-NO_EXCEPTION = {"naked", "assembly", "thunk", "context", "signal", "push", "print", "qsort"}
+NO_EXCEPTION = {"naked", "assembly", "thunk", "context", "signal", "push", "print", "qsort", "asm call", "asm stack", "asm thunk", "shared tail"}
+# Attributes of single functions.
+ATTRIBUTES = {"gcc": ['optimize("O0")', 'optimize("no-omit-frame-pointer")', 'optimize("O3")', "flatten", "cold", "hot", "aligned(1)"],
+              "clang": ["optnone", "minsize", "disable_tail_calls", "cold", "hot", "aligned(1)"]}
 # Callees that a shape may jump to.
 TAILS = {"tail": "ab", "tail pointer": "a", "switch": "b", "assembly": "b", "end": "a"}
 FLAGS = {
     "gcc": ["-fsplit-stack", "-freorder-blocks-and-partition", "-fno-plt", "-mindirect-branch=thunk", "-mindirect-branch=thunk-inline",
             "-mfunction-return=thunk", "-fno-optimize-sibling-calls", "-fstack-clash-protection", "-mcmodel=large", "-maccumulate-outgoing-args",
-            "-fno-shrink-wrap", "-fconserve-stack", "-mstackrealign", "-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer", "-ffixed-rbx", "-fira-region=all"],
+            "-mfunction-return=thunk-inline", "-fpatchable-function-entry=8,4", "-pg -mfentry", "-mpreferred-stack-boundary=5", "-mcall-ms2sysv-xlogues",
+            "-fstack-check", "-fzero-call-used-regs=all", "-mno-push-args", "-fno-defer-pop", "-minline-all-stringops", "-ftracer", "-fharden-compares",
+            "-fno-shrink-wrap", "-fno-reorder-blocks-and-partition", "-fipa-ra -fcaller-saves", "-fno-dwarf2-cfi-asm", "-fconserve-stack", "-mstackrealign", "-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer", "-ffixed-rbx", "-fira-region=all"],
     "clang": ["-mretpoline", "-mstackrealign", "-mno-red-zone", "-fno-plt", "-fno-optimize-sibling-calls", "-mcmodel=large", "-ffunction-sections -Wl,--gc-sections",
-              "-fbasic-block-sections=all", "-mllvm -hot-cold-split=true", "-fstack-clash-protection", "-fno-jump-tables", "-moutline"],
+              "-fbasic-block-sections=all", "-mllvm -hot-cold-split=true", "-fstack-clash-protection", "-fno-jump-tables", "-mllvm -enable-machine-outliner=always",
+              "-fpatchable-function-entry=8", "-pg -mfentry", "-fsanitize=safe-stack", "-mspeculative-load-hardening", "-mlvi-cfi", "-mstack-alignment=64",
+              "-ftrivial-auto-var-init=pattern", "-fzero-call-used-regs=all", "-fuse-ld=lld -Wl,-z,retpolineplt", "-Os -mllvm -enable-machine-outliner=always"],
     "both": ["-fcf-protection=full", "-fcf-protection=none", "-fstack-protector-all", "-fno-omit-frame-pointer", "-fomit-frame-pointer",
              "-fomit-frame-pointer", "-mno-red-zone", "-march=x86-64-v3", "-pg", "-finstrument-functions", "-fPIC", "-fno-pic -no-pie", "-pie -fPIE", "-flto",
-             "-Wl,-z,lazy", "-Wl,-z,now", "-static", "-static-pie -fPIE", "-fuse-ld=gold", "-fuse-ld=lld", "-g", "-fno-jump-tables", "-falign-functions=1"],
+             "-Wl,-z,lazy", "-Wl,-z,now", "-static", "-static-pie -fPIE", "-fuse-ld=gold", "-fuse-ld=lld", "-g", "-fno-jump-tables", "-falign-functions=1",
+             "-ffunction-sections -Wl,--gc-sections", "-Wl,--no-eh-frame-hdr", "-Wl,-z,noseparate-code", "-fno-asynchronous-unwind-tables", "-Wl,--emit-relocs"],
 }
 
 
 def shapes(rng, compiler, plus, throws, text):
     """Returns the names of possible inner functions and leaves."""
     barred = (set() if plus else CPP) | (NO_EXCEPTION if throws else {"throw"}) | ({"nested"} if plus or compiler == "clang" else set())
-    barred |= ({"ms abi"} if compiler == "clang" else set()) | ({"context", "huge"} if "split" in text or compiler == "musl-gcc" else set())
+    barred |= {"ms abi"} if compiler == "clang" else {"preserve"}
+    barred |= {"resolver", "die by pointer"} if plus else set()
+    barred |= {"resolver"} if compiler == "musl-gcc" or "-static" in text else set()
+    barred |= ({"context", "huge"} if "split" in text or compiler == "musl-gcc" else set())
     return [name for name in INNER if name not in barred], [name for name in LEAVES if name not in barred]
 
 
@@ -140,9 +165,13 @@ def program_of(seed):
         described = is_accurate and rng.random() < 0.5
         rows = {"moved": 128, "pushed": 8, "popped": -8, "back": -128}
         words = {row: f".cfi_adjust_cfa_offset {by}; " if described else "" for row, by in rows.items()}
+        words["clobbers"] = CLOBBERS
         words |= {"f": f"f{number}", "n": rng.randint(2, 60), "signal": rng.choice(["SIGUSR1", "SIGUSR2"]), "plt": plt}
         words |= {letter: f"f{callee}" for letter, callee in zip("abc", callees)}
         body = (LEAVES if is_leaf else INNER)[name]
+        if rng.random() < 0.15:
+            attribute = rng.choice(ATTRIBUTES["clang" if compiler == "clang" else "gcc"])
+            body = body.replace("F long {f}(", f"F __attribute__(({attribute})) long {{f}}(")
         callee_of = dict(zip("abc", callees))
         legal[number] = (name, {callee_of[letter] for letter in "abc" if f"{{{letter}}}" in body},
                          {callee_of[letter] for letter in TAILS.get(name, "")})
@@ -158,10 +187,12 @@ def program_of(seed):
     compiler = {"gcc": "g++", "clang": "clang++"}[compiler] if plus else compiler
     is_stripped = undescribed and rng.random() < 0.6
     is_nameless = is_stripped and rng.random() < 0.5
+    # The second half alone has no call frame information, as assembly in libraries.
+    is_mixed = not (plus or undescribed or shared) and "-flto" not in text and rng.random() < 0.2
     marks = (" shared" if shared else "") + (" without .eh_frame" if is_stripped else "")
-    marks += (" without symbols" if is_nameless else "") + (f", signals each {timed} us" if timed else "")
+    marks += (" mixed" if is_mixed else "") + (" without symbols" if is_nameless else "") + (f", signals each {timed} us" if timed else "")
     return {"sources": {f"part{at}.{'cc' if plus else 'c'}": HEAD + declared + "\n".join(part) + end for at, part in enumerate(parts)},
-            "compile": [compiler, "-w", *text.split()], "legal": legal, "shared": shared, "is_stripped": is_stripped, "is_nameless": is_nameless,
+            "compile": [compiler, "-w", *text.split()], "legal": legal, "shared": shared, "is_mixed": is_mixed, "is_stripped": is_stripped, "is_nameless": is_nameless,
             "name": f"{seed}: {compiler} {text}{marks} ({', '.join(sorted(used_shapes))})"}
 
 
@@ -176,6 +207,9 @@ def build(program, folder):
     if program["shared"]:
         lines = [[*compiled, "-fPIC", "-shared", "-o", "libpart.so", second, "-lm"],
                  [*compiled, "-o", "program", first, "-L.", "-lpart", f"-Wl,-rpath,{folder}", *end]]
+    if program["is_mixed"]:
+        lines = [[*compiled, "-c", first], [*compiled, *"-fno-asynchronous-unwind-tables -fno-unwind-tables -c".split(), second],
+                 [*compiled, "-o", "program", "part0.o", "part1.o", *end]]
     outputs = ["program", "libpart.so"][:1 + program["shared"]]
     lines += [["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", name] for name in outputs if program["is_stripped"]]
     for name in outputs if program["is_nameless"] else []:
@@ -204,7 +238,7 @@ def wrong_stacks(text, legal):
     pairs, stacks, wrong = {number: reached(legal, number) for number in legal} | {"timed": set()}, 0, {}
     for stack in text.split("\n\n"):
         names = [(line.split(None, 1) + [""])[1].strip() for line in stack.splitlines()[1:]]
-        found = [re.match(r"(?:f(\d+)[vwgp]?\b|(h)0\b|(timed)\b|(?:main|run)\b)", name) for name in names]
+        found = [re.match(r"(?:f(\d+)[vwgpy]?\b|(h)0\b|(timed)\b|(?:main|run)\b)", name) for name in names]
         nodes = [int(match[1]) if match[1] else match[2] or match[3] or "main" for match in found if match]
         stacks += bool(nodes)
         for callee, caller in zip(nodes, nodes[1:]):
