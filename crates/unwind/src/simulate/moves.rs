@@ -39,7 +39,7 @@ pub(crate) fn undescribed_move(
     (module, modules): (Module<'_>, &dyn Modules),
 ) -> Option<UndescribedMove> {
     let arch = module.table?.arch();
-    let mut ip = row.checked();
+    let mut ip = row.checked_before(svma)?;
     let mut piece = Piece::default();
     let mut code = Straight::new(arch, by_frame_pointer);
     let mut is_described = true;

@@ -13,6 +13,7 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, SectionHeader};
 use rprof_image::Segments;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -26,6 +27,9 @@ const MAX_FUNCTIONS: usize = 1 << 18;
 /// Maximum bytes of code to decode, each at most twice.
 const MAX_DECODED: usize = 64 << 20;
 
+/// Maximum number of instructions of a function that are followed to find its parts.
+const MAX_FOLLOWED: usize = 1 << 14;
+
 const ENDIAN: object::LittleEndian = object::LittleEndian;
 
 /// Bounds of functions in code without FDEs, such as hand-written assembly. For x86-64 images
@@ -33,7 +37,8 @@ const ENDIAN: object::LittleEndian = object::LittleEndian;
 ///
 /// A function starts where a direct call or tail jump of other code leads, or where a relocation or
 /// an instruction takes an address. It ends at the next start, or with the code without FDEs. Code
-/// before the first start belongs to none.
+/// before the first start belongs to none. A split-off part (`.cold`), which other code jumps to, is a
+/// function of its own.
 #[derive(Debug, Default)]
 pub struct CalledFunctions {
     functions: Box<[Range<u64>]>,
@@ -75,23 +80,10 @@ impl CalledFunctions {
                 search.add_targets(code, function.start, is_fixed);
             }
         }
-        // Functions in gaps call each other.
-        while let Some(start) = search.new.pop() {
-            let next = search.starts.range(start + 1..).next().copied();
-            let end = gaps.end_at(start).min(next.unwrap_or(u64::MAX));
-            if let Some(code) = code(&(start..end)) {
-                search.add_calls(code, start);
-            }
-        }
-        let starts: Vec<u64> = search.starts.into_iter().collect();
-        let end = |index: usize| {
-            let next = starts.get(index + 1).copied().unwrap_or(u64::MAX);
-            gaps.end_at(starts[index]).min(next)
-        };
-        let functions = (0..starts.len()).map(|index| starts[index]..end(index));
-        Ok(Self {
-            functions: functions.collect(),
-        })
+        search.add_called(&code);
+        search.add_parts(&code);
+        search.add_called(&code);
+        Ok(search.functions())
     }
 
     /// Returns the range of the function that contains this SVMA.
@@ -147,6 +139,58 @@ impl Search<'_> {
         let has_room = self.starts.len() < MAX_FUNCTIONS;
         if has_room && self.gaps.find(svma).is_some() && self.starts.insert(svma) {
             self.new.push(svma);
+        }
+    }
+
+    /// Adds the functions that functions without FDE call.
+    fn add_called<'c>(&mut self, code: &impl Fn(&Range<u64>) -> Option<&'c [u8]>) {
+        while let Some(start) = self.new.pop() {
+            let next = self.starts.range(start + 1..).next().copied();
+            let end = self.gaps.end_at(start).min(next.unwrap_or(u64::MAX));
+            if let Some(code) = code(&(start..end)) {
+                self.add_calls(code, start);
+            }
+        }
+    }
+
+    /// Adds the code that functions without FDE jump to, unless a path leads there from the start of the
+    /// function before it.
+    fn add_parts<'c>(&mut self, code: &impl Fn(&Range<u64>) -> Option<&'c [u8]>) {
+        let found = self.functions();
+        let mut targets = BTreeSet::new();
+        for function in found.ranges() {
+            let bytes = code(function).unwrap_or(&[]);
+            self.visit(bytes, function.start, |instruction| {
+                let target = jump_target(instruction);
+                targets.extend(target.filter(|target| !function.contains(target)));
+            });
+        }
+        let mut paths = (0..0, Paths::default());
+        for target in targets {
+            let Some(function) = found.at(target) else {
+                self.add(target);
+                continue;
+            };
+            if paths.0 != function {
+                let rest = |at| code(&(at..self.gaps.end_at(at)));
+                paths = (function.clone(), Paths::of(function.start, rest));
+            }
+            if !paths.1.may_lead_to(target) {
+                self.add(target);
+            }
+        }
+    }
+
+    fn functions(&self) -> CalledFunctions {
+        let mut next = u64::MAX;
+        let mut functions = Vec::with_capacity(self.starts.len());
+        for start in self.starts.iter().rev() {
+            functions.push(*start..self.gaps.end_at(*start).min(next));
+            next = *start;
+        }
+        functions.reverse();
+        CalledFunctions {
+            functions: functions.into(),
         }
     }
 
@@ -219,6 +263,14 @@ impl Search<'_> {
     }
 
     fn decode(&mut self, code: &[u8], start: u64, target: impl Fn(&Instruction) -> Option<u64>) {
+        let mut targets = Vec::new();
+        self.visit(code, start, |instruction| {
+            targets.extend(target(instruction));
+        });
+        targets.into_iter().for_each(|svma| self.add(svma));
+    }
+
+    fn visit(&mut self, code: &[u8], start: u64, mut visit: impl FnMut(&Instruction)) {
         let code = code.get(..self.left).unwrap_or(code);
         self.left -= code.len();
         let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
@@ -228,11 +280,65 @@ impl Search<'_> {
             if instruction.code() == Code::INVALID {
                 return;
             }
-            target(&instruction)
-                .into_iter()
-                .for_each(|svma| self.add(svma));
+            visit(&instruction);
         }
     }
+}
+
+/// Instructions on the paths from the start of a function.
+#[derive(Default)]
+struct Paths {
+    seen: FxHashSet<u64>,
+    /// True if a path goes through a jump table, or is too long.
+    is_open: bool,
+}
+
+impl Paths {
+    /// Follows the code, also through parts that lie elsewhere. `code` returns the code from an SVMA on.
+    fn of<'c>(start: u64, code: impl Fn(u64) -> Option<&'c [u8]>) -> Self {
+        let mut paths = Self::default();
+        let mut waiting = vec![start];
+        while let Some(at) = waiting.pop() {
+            let Some(rest) = code(at) else {
+                continue;
+            };
+            for instruction in &mut Decoder::with_ip(64, rest, at, DecoderOptions::NONE) {
+                if instruction.is_invalid() || !paths.seen.insert(instruction.ip()) {
+                    break;
+                }
+                if paths.seen.len() >= MAX_FOLLOWED {
+                    paths.is_open = true;
+                    return paths;
+                }
+                waiting.extend(jump_target(&instruction));
+                let flow = instruction.flow_control();
+                paths.is_open |= flow == FlowControl::IndirectBranch;
+                let ends = matches!(
+                    flow,
+                    FlowControl::UnconditionalBranch
+                        | FlowControl::IndirectBranch
+                        | FlowControl::Return
+                        | FlowControl::Exception
+                );
+                if ends {
+                    break;
+                }
+            }
+        }
+        paths
+    }
+
+    fn may_lead_to(&self, svma: u64) -> bool {
+        self.is_open || self.seen.contains(&svma)
+    }
+}
+
+fn jump_target(instruction: &Instruction) -> Option<u64> {
+    let is_jump = matches!(
+        instruction.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+    );
+    is_jump.then(|| instruction.near_branch_target())
 }
 
 /// Returns the target of a direct call. With `all`, also of a jump, and an address that `lea`

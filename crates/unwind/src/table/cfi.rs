@@ -52,9 +52,11 @@ pub(crate) struct DescribedRow<'a> {
 }
 
 impl DescribedRow<'_> {
-    /// Returns the SVMA up to which the code agrees with the rule.
-    pub(crate) fn checked(&self) -> u64 {
-        self.start + u64::from(self.checked.load(Ordering::Relaxed))
+    /// Returns the SVMA up to which the code agrees with the rule, to check the code up to `svma`. `None` far
+    /// behind the start, where the answer would not be kept.
+    pub(crate) fn checked_before(&self, svma: u64) -> Option<u64> {
+        let checked = self.start + u64::from(self.checked.load(Ordering::Relaxed));
+        (svma.wrapping_sub(self.start) <= u64::from(u16::MAX)).then_some(checked)
     }
 
     /// Stores the SVMA up to which the code agrees with the rule.

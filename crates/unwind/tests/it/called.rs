@@ -45,7 +45,14 @@ fn functions_without_cfi_start_where_calls_and_pointers_lead() {
     if !tools::present("gcc") {
         return;
     }
-    let in_order = ["called", "in_table", "taken", "jumped_to", "by_another"];
+    let in_order = [
+        "called",
+        "in_table",
+        "taken",
+        "jumped_to",
+        "part",
+        "by_another",
+    ];
     for flags in [
         &["-pie", "-fPIE"][..],
         &["-no-pie", "-fno-pie"],
