@@ -83,6 +83,8 @@ struct Straight {
     state: State,
     /// True behind an instruction that does not go on with the next one.
     has_ended: bool,
+    /// True in code that no known path leads to.
+    is_assumed: bool,
     /// Targets of jumps ahead, with their state.
     jumps: Vec<(u64, State)>,
 }
@@ -94,6 +96,7 @@ impl Straight {
             by_frame_pointer,
             state: State::default(),
             has_ended: false,
+            is_assumed: false,
             jumps: Vec::new(),
         }
     }
@@ -119,10 +122,14 @@ impl Straight {
 
     /// Returns the change at an instruction that is not executed yet.
     fn change_at(&mut self, ip: u64) -> Option<UndescribedMove> {
-        if self.has_ended {
+        if self.has_ended || self.is_assumed {
             let found = self.jumps.iter().find(|(target, _)| *target == ip);
-            // Without a jump from before, the row describes the code behind a jump.
-            self.state = found.map(|(_, state)| *state).unwrap_or_default();
+            match found {
+                Some((_, state)) => (self.state, self.is_assumed) = (*state, false),
+                // Without a jump from before, the row describes the code behind a jump.
+                None if self.has_ended => (self.state, self.is_assumed) = (State::default(), true),
+                None => {}
+            }
             self.has_ended = false;
         }
         self.jumps.retain(|(target, _)| *target > ip);
@@ -319,6 +326,8 @@ mod tests {
             (&[0x50, 0xeb, 1], None),
             (&[0x50, 0x74, 1, 0xc3], Some(Pushed(8))),
             (&[0x50, 0x74, 2, 0xc3], None),
+            // push rax; jmp +3; call rcx; hlt
+            (&[0x50, 0xeb, 3, 0xff, 0xd1, 0xf4], Some(Pushed(8))),
             // call +4; pause; jmp -4; nop, as a thunk begins
             (&[0xe8, 4, 0, 0, 0, 0xf3, 0x90], None),
             (&[0xe8, 4, 0, 0, 0, 0xf3, 0x90, 0xeb, 0xfc], Some(Pushed(8))),
