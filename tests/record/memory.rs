@@ -59,8 +59,14 @@ fn all(stacks: &Folded) -> u64 {
 
 /// Allows 3 %, and what else a function needs.
 fn assert_near(what: &str, found: u64, mib: u64) {
-    let least = mib * MIB;
-    let most = least + mib * MIB / 33 + (64 << 10);
+    assert_near_but(what, found, mib, 0);
+}
+
+/// Also allows bytes that have no function.
+fn assert_near_but(what: &str, found: u64, mib: u64, without: u64) {
+    let whole = mib * MIB;
+    let least = whole.saturating_sub(without);
+    let most = whole + mib * MIB / 33 + (64 << 10);
     assert!(
         (least..=most).contains(&found),
         "{what}: {found} bytes instead of {mib} MiB"
@@ -91,8 +97,17 @@ fn each_way_to_use_memory_has_its_function_and_kind() {
     let names: Vec<&str> = ways.iter().map(|way| way.0).collect();
     let resident = record(&here, &names);
     let stacks = memory(&here, "");
+    // A recorder that unwinds too late cuts a stack, and loses the function, but not the bytes.
+    let is_cut = |stack: &str| {
+        !stack
+            .split(';')
+            .any(|at| ways.iter().any(|way| way.1 == at))
+    };
+    let cut = stacks.iter().filter(|(stack, _)| is_cut(stack));
+    let cut: u64 = cut.map(|(_, bytes)| bytes).sum();
+    assert!(cut * 50 < resident, "{cut} of {resident} bytes: {stacks:?}");
     for (name, function, kind, mib) in ways {
-        assert_near(name, bytes(&stacks, kind, function), mib);
+        assert_near_but(name, bytes(&stacks, kind, function), mib, cut);
     }
     assert_equal(all(&stacks), resident);
     assert!(
@@ -174,7 +189,7 @@ fn memory_at_a_time_has_what_was_given_back_later() {
     record(&here, &["peak"]);
     let rise = |when: &str| bytes(&memory(&here, when), "[anon]", "rise");
     // The fixture keeps 64 MiB for 1.5 s, gives them back, and touches others.
-    let times: Vec<String> = (0..50).map(|n| format!("{}%", 2 * n)).collect();
+    let times: Vec<String> = (0..20).map(|n| format!("{}%", 5 * n)).collect();
     let high = times
         .iter()
         .max_by_key(|time| rise(&format!("--at {time}")));
