@@ -88,6 +88,9 @@ fn a_start_that_ends_with_a_call_is_the_root() {
     let here = Here::new();
     here.record("-e cpu-clock:u -F 999 -g", &program, "");
     let stacks = here.report("").quality["stacks"].clone();
-    assert!(stacks["total"].as_u64() > Some(50), "{stacks}");
-    assert_eq!(stacks["total"], stacks["complete"], "{stacks}");
+    let count = |key: &str| stacks[key].as_u64().expect("a count");
+    assert!(count("total") > 50, "{stacks}");
+    // A busy machine may stop the recorder before it has unwound a stack.
+    assert!(count("complete") * 50 >= count("total") * 49, "{stacks}");
+    assert_eq!(count("no_unwind_info") + count("other"), 0, "{stacks}");
 }
