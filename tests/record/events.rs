@@ -167,7 +167,7 @@ fn compare_all(texts: &[&str]) {
 /// Compares all attrs, or only the first if the kernel rejects it.
 fn compare(here: &Here, text: &str) {
     let run = here
-        .perf("record -vv -o perf.data -e")
+        .perf("record -B -N -vv -o perf.data -e")
         .arg(text)
         .arg("--")
         .arg("true")

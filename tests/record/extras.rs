@@ -106,7 +106,7 @@ fn branches_of_one_event_are_asked_for_as_by_perf() {
         ("u", "USER"),
     ] {
         let perf = here
-            .perf("record -vv -o perf.data -e")
+            .perf("record -B -N -vv -o perf.data -e")
             .arg(format!("cpu-clock/branch_type={term}/"));
         let told = perf.words("-- true").run().err();
         let line = told
@@ -164,7 +164,7 @@ fn branch_filters_are_those_of_perf() {
     for filter in filters {
         // No event here has branches, so perf fails after printing its request.
         let perf = here
-            .perf("record -vv -e cpu-clock -o perf.data -j")
+            .perf("record -B -N -vv -e cpu-clock -o perf.data -j")
             .arg(filter);
         let told = perf.words("-- true").run().err();
         let line = told
