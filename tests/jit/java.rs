@@ -5,9 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::support::{Here, Report, c_with, check, measured, needs, wait_until};
-
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
+use crate::support::{Here, Report, c_with, check, java, measured, needs, wait_until};
 
 /// Returns `None` without the JVM's headers.
 fn agent() -> Option<PathBuf> {
@@ -29,12 +27,6 @@ fn agent() -> Option<PathBuf> {
             &["-fPIC", "-shared", &folders[0], &folders[1]],
         )
     })
-}
-
-fn compiled() -> Here {
-    let here = Here::new();
-    here.command("javac").words("-d .").arg(SOURCE).ok();
-    here
 }
 
 fn shares(report: &Report) -> (f64, f64) {
@@ -80,11 +72,12 @@ fn java_jitdump_names_methods_and_lines() {
 }
 
 fn by_jitdump(agent: &Path) -> Result<(), String> {
-    let here = compiled();
+    let here = Here::new();
     let folder = here.path(".").display().to_string();
     let record = here.rprof("record -q -F 499 -g -e cpu-clock -- java");
     let option = format!("-agentpath:{}={folder}", agent.display());
-    record.arg(option).words("Work 2").ok();
+    let record = record.arg(option).arg("-cp").arg(java("Work.java"));
+    record.words("Work 2").ok();
     let dumps = std::fs::read_dir(&folder).unwrap().flatten();
     for dump in dumps.filter(|file| file.path().extension().is_some_and(|e| e == "dump")) {
         std::fs::remove_file(dump.path()).unwrap();
@@ -124,9 +117,9 @@ fn java_perf_map_by_jcmd_names_methods() {
 }
 
 fn by_jcmd(flags: &str) -> Result<(), String> {
-    let here = compiled();
-    let java = here.command("java").words(flags);
-    let mut java = java.words("Work 300").start();
+    let here = Here::new();
+    let command = here.command("java").words(flags).arg("-cp");
+    let mut java = command.arg(java("Work.java")).words("Work 300").start();
     assert_eq!(java.line(), "works");
     let pid = java.pid().as_raw_nonzero().to_string();
     let record = here.rprof("record -q -F 499 -g -e cpu-clock -p");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::java::ticks;
-use crate::support::{Folded, Here, check, folded, measured, needs, wait_until};
+use crate::support::{Folded, Here, Shell, check, folded, java, measured, needs, wait_until};
 
 const PROGRAM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -16,14 +16,14 @@ const UNNAMED: &str = "[Java function unnamed]";
 /// Legal callers by method.
 type Callers = BTreeMap<String, BTreeSet<String>>;
 
-fn classes() -> Here {
-    let here = Here::new();
-    here.command("javac").words("-d .").arg(PROGRAM).ok();
-    here
+/// Appends the class path and the main class to a command of `java`.
+fn edges(command: Shell) -> Shell {
+    let command = command.arg("-cp").arg(java("runtimes/Edges.java"));
+    command.arg("Edges")
 }
 
 fn callers(here: &Here) -> Callers {
-    let json = here.command("java").words("-cp . Edges --edges").ok().out();
+    let json = edges(here.command("java")).arg("--edges").ok().out();
     serde_json::from_str(&json).expect("JSON")
 }
 
@@ -68,11 +68,11 @@ fn check_edges(stacks: &Folded, callers: &Callers) -> Result<(), String> {
 fn check_mode(options: &str) {
     needs!(PerfEvents, X86_64, Java);
     measured(|| {
-        let here = classes();
+        let here = Here::new();
         let record = here
             .rprof("record -q -e cpu-clock -F 999 -- java")
             .words(options);
-        record.words("-cp . Edges 3").ok();
+        edges(record).arg("3").ok();
         let collapse = "collapse --no-by-language --weight samples";
         check_edges(&folded(&here.rprof(collapse).ok()), &callers(&here))
     });
@@ -97,8 +97,8 @@ fn optimized_and_inlined_methods_have_their_callers() {
 fn running_java_process_is_shown_by_language() {
     needs!(PerfEvents, X86_64, Java);
     measured(|| {
-        let here = classes();
-        let java = here.command("java").words("-cp . Edges 300").start();
+        let here = Here::new();
+        let java = edges(here.command("java")).arg("300").start();
         let pid = java.pid().as_raw_nonzero().to_string();
         let begun = ticks(&pid);
         wait_until("Java works", || ticks(&pid) > begun + 100);
@@ -125,10 +125,10 @@ fn running_java_process_is_shown_by_language() {
 fn methods_that_java_names_in_a_perf_map_are_not_named_twice() {
     needs!(PerfEvents, X86_64, Java);
     measured(|| {
-        let here = classes();
-        let flags = "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp . Edges 3";
+        let here = Here::new();
+        let flags = "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
         let record = here.rprof("record -q -e cpu-clock -F 499 -- java");
-        record.words(flags).ok();
+        edges(record.words(flags)).arg("3").ok();
         let stacks = folded(&here.rprof("collapse --weight samples").ok());
         let leaf = |stack: &str| stack.matches("Edges.leafA").count();
         let leaves: Vec<usize> = (stacks.keys().map(|stack| leaf(stack)))
@@ -144,9 +144,9 @@ fn methods_that_java_names_in_a_perf_map_are_not_named_twice() {
 fn lines_are_those_of_the_stack_traces_of_java() {
     needs!(PerfEvents, X86_64, Java);
     measured(|| {
-        let here = classes();
-        here.rprof("record -q -e cpu-clock -F 499 -- java -cp . Edges 2")
-            .ok();
+        let here = Here::new();
+        let record = here.rprof("record -q -e cpu-clock -F 499 -- java");
+        edges(record).arg("2").ok();
         let stacks = folded(&here.rprof("collapse --no-by-language").ok());
         let source = std::fs::read_to_string(PROGRAM).expect("the program");
         let mut seen = BTreeSet::new();

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::java::ticks;
 use crate::support::{
-    Here, Need, Report, c, check, has, measured, needs, python_with_trampolines, wait_until,
+    Here, Need, Report, c, check, has, java, measured, needs, python_with_trampolines, wait_until,
 };
 
 const NODE: &str = "
@@ -38,8 +38,6 @@ main(S) ->
     {Used, _} = statistics(runtime),
     case Used > 1200 of true -> io:format(\"~p~n\", [S > 0]); false -> main(S + outer(100000)) end.
 ";
-
-const JAVA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 
 fn total(report: &Report, part: &str) -> f64 {
     let rows = report.only().rows.iter();
@@ -155,20 +153,13 @@ fn erlang_is_made_to_write_names() {
     });
 }
 
-fn java_class() -> Here {
-    let here = Here::new();
-    here.command("javac").words("-d .").arg(JAVA).ok();
-    here
-}
-
 #[test]
 fn java_is_made_to_write_names() {
     needs!(PerfEvents, Java);
     measured(|| {
-        let here = java_class();
-        let run = here
-            .rprof("record --runtimes -F 499 -g -e cpu-clock -- java Work 2")
-            .ok();
+        let here = Here::new();
+        let record = here.rprof("record --runtimes -F 499 -g -e cpu-clock -- java -cp");
+        let run = record.arg(java("Work.java")).words("Work 2").ok();
         run.says("-XX:+DumpPerfMapAtExit");
         assert!(remove_maps(&run.err()) > 0, "{run}");
         check_names(&here.report("--no-by-language"), "Work.words", 0.1)
@@ -231,8 +222,9 @@ fn node_that_runs_already_is_reported_as_too_late() {
 fn java_process_that_runs_is_asked_after_sampling() {
     needs!(PerfEvents, Java);
     measured(|| {
-        let here = java_class();
-        let mut java = here.command("java").words("Work 300").start();
+        let here = Here::new();
+        let command = here.command("java").arg("-cp").arg(java("Work.java"));
+        let mut java = command.words("Work 300").start();
         assert_eq!(java.line(), "works");
         let pid = java.pid().as_raw_nonzero().to_string();
         let record = here.rprof("record --runtimes -F 499 -g -e cpu-clock -p");

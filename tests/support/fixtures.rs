@@ -45,6 +45,11 @@ pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
     )
 }
 
+/// Returns a folder of classes, for the class path.
+pub(crate) fn java(source: &str) -> PathBuf {
+    compile("javac", source, &[])
+}
+
 pub(crate) fn generated(name: &str, text: &str, language: Language, flags: &[&str]) -> PathBuf {
     let (compiler, extension, common): (_, _, &[&str]) = match language {
         Language::C => (env_or("CC", "cc"), "c", &["-w", "-pthread"]),

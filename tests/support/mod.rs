@@ -22,7 +22,7 @@ mod xml;
 pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, bare, is_exec, legible_samples, legible_stacks};
 pub(crate) use exclusive::change_settings;
-pub(crate) use fixtures::{c, c_with, cxx, cxx_with, generated, large_source, rust};
+pub(crate) use fixtures::{c, c_with, cxx, cxx_with, generated, java, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use perf::{
     PERF_REPORT, PERF_SCRIPT, PerfFrame, PerfSample, fold_samples, perf_samples, perf_self_samples,

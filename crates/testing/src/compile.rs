@@ -11,10 +11,11 @@ use crate::need::go;
 
 /// Compiles `source`, or reuses a cached program below `folder`. The cache key is the compiler, the
 /// source, the headers beside it, and the flags. Returns the program's path, which ends in the
-/// source's name without extension. The program is shared, so tests must not change it.
+/// source's name without extension. For `javac` it is a folder of classes. The program is shared,
+/// so tests must not change it.
 ///
 /// Two tests may compile the same program at once. Each writes its own file, and the last rename
-/// wins.
+/// wins; of two folders, the first one.
 ///
 /// # Panics
 /// If the compiler cannot run or fails.
@@ -32,7 +33,7 @@ pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> 
     let temporary = folder.join(format!(".new-{}-{number}", std::process::id()));
     let output = run(Command::new(compiler)
         .arg(source)
-        .arg("-o")
+        .arg(if compiler == "javac" { "-d" } else { "-o" })
         .arg(&temporary)
         .args(flags)
         // For unstable flags of rustc.
@@ -43,7 +44,11 @@ pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> 
         source.display(),
         String::from_utf8_lossy(&output.stderr)
     );
-    fs::rename(&temporary, &path).expect("cannot put a fixture in its place");
+    let renamed = fs::rename(&temporary, &path);
+    assert!(
+        renamed.is_ok() || path.is_dir(),
+        "cannot put a fixture in its place: {renamed:?}"
+    );
     path
 }
 
