@@ -10,7 +10,9 @@ use crate::support::{Here, Need, Shell, c, folded, has, needs, skip};
 /// Starts a command that sees the CPUs in the file `online`.
 fn with_list(here: &Here, cpus: &str) -> Shell {
     std::fs::write(here.path("online"), cpus).unwrap();
-    let script = "mount --bind \"$0\" /sys/devices/system/cpu/online && exec \"$@\"";
+    // Each reading of the list changes its access time.
+    let script = "list=/sys/devices/system/cpu/online; mount --bind \"$0\" $list && \
+                  mount -o remount,bind,strictatime $list && exec \"$@\"";
     let shell = here.command("unshare").words("-m sh -c").arg(script);
     shell.arg(here.path("online"))
 }
@@ -34,9 +36,11 @@ impl Stages {
         }
         let [before, between, after] = &names;
         let script = format!(
-            "taskset -c 1 ./{before} 1; echo 0 >online; sleep 0.7; \
-             taskset -c 1 ./{between} 1; echo 0-1 >online; sleep 0.7; \
-             taskset -c 1 ./{after} 1"
+            "set_list() {{ echo $1 >online; touch -a -d @0 online; \
+             until [ $(stat -c %X online) -gt 0 ]; do sleep 0.01; done; }}; \
+             taskset -c 1 ./{before} 0.5; set_list 0; \
+             taskset -c 1 ./{between} 0.5; set_list 0-1; \
+             taskset -c 1 ./{after} 0.5"
         );
         Stages { names, script }
     }
@@ -59,7 +63,8 @@ fn a_cpu_that_comes_back_is_recorded_again_and_its_absence_reported() {
     let all = [
         "-a -g -e cpu-clock",
         "-a -g -e cpu-clock --off-cpu --wakers",
-        "-C 1 --call-graph fp -e cpu-clock,page-faults",
+        // No event that others count too: Linux 6 may give a page fault the id of another recorder.
+        "-C 1 --call-graph fp -e cpu-clock,task-clock",
     ];
     for options in all {
         let here = Here::new();
@@ -121,10 +126,10 @@ fn a_cpu_that_comes_back_is_counted_again() {
             .and_then(|count| count["value"].as_u64())
             .unwrap()
     };
-    // CPU 1 was away for 1.7 s, between at least a second on both sides.
+    // CPU 1 was away for at least 0.5 s, between at least as long on both sides.
     let (whole, part) = (ns("CPU 0"), ns("CPU 1"));
     assert!(
-        part > 2_000_000_000 && part + 1_000_000_000 < whole,
+        part > 900_000_000 && part + 400_000_000 < whole,
         "{part} of {whole} {run}"
     );
 }
