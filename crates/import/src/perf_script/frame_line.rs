@@ -17,6 +17,10 @@ impl<'t> FrameLine<'t> {
         let line = line.trim();
         let (address, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).ok()?;
+        // The name of a thread may look like an address.
+        if is_time(rest.split_whitespace().next().unwrap_or("")) {
+            return None;
+        }
         let rest = without_later_fields(rest.trim());
         let (function, object) = split_object(rest);
         let is_inlined = object == "inlined";
@@ -57,6 +61,14 @@ impl<'t> FrameLine<'t> {
         let is_object = frame.is_inlined || frame.object.starts_with(['/', '[']);
         is_object || line.starts_with('\t') && word.len() >= 3 && has_digit && is_name
     }
+}
+
+/// Returns true for a time of a sample: `12.345678:`.
+fn is_time(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let time = word.strip_suffix(':');
+    time.and_then(|time| time.split_once('.'))
+        .is_some_and(|(seconds, fraction)| is_number(seconds) && is_number(fraction))
 }
 
 /// Returns the start of the last padded address of a line; 0 without one.
@@ -334,6 +346,21 @@ mod tests {
             );
         }
         assert_eq!(FrameLine::at_end("NR 9 = 139"), None);
+    }
+
+    #[test]
+    fn a_thread_whose_name_looks_like_an_address_is_no_frame() {
+        let rest = " 30373.723753: sched:sched_waking:  ffffffff813b4986 f ([kernel.kallsyms])";
+        for name in ["316ab7627aa390e", "  add", "dead "] {
+            let line = format!("{name}{rest}");
+            assert_eq!(FrameLine::parse(&line), None, "{line}");
+        }
+        for name in ["12.5", "a.b:", "1.:", ".5:", "v1.2:3"] {
+            assert!(
+                FrameLine::parse(&format!("113c {name} (/x)")).is_some(),
+                "{name}"
+            );
+        }
     }
 
     #[test]
