@@ -6,7 +6,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::waits::noted_as;
-use crate::support::{Here, Report, Run, c, check, inapplicable, measured, needs, wait_until};
+use crate::support::{
+    Here, Report, Run, c, check, folded, inapplicable, measured, needs, wait_until,
+};
 
 fn figures(here: &Here) -> [f64; 3] {
     let run = here.rprof("report --format json --no-inline").run();
@@ -370,4 +372,30 @@ fn programs_that_change_privileges_are_the_cause_of_missing_samples() {
     assert!(!run.err().contains("privileges"), "{run}");
     let report = here.report("--comm privileged");
     assert!(report.samples() > 100, "{run}");
+}
+
+/// An exec that changes privileges has an EXIT record, although its thread lives on.
+#[test]
+fn programs_that_change_privileges_have_waits_and_latency_of_whole_cpus() {
+    needs!(PerfEvents, Root, Kernel);
+    let here = Here::new();
+    for (name, owner, mode) in [("raised", 65534, 0o4755), ("plain", 0, 0o755)] {
+        let path = here.path(name);
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        std::os::unix::fs::chown(&path, Some(owner), None).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let run = here.rprof("record -a -e cpu-clock -F 499 --off-cpu --latency -- sh -c");
+    let run = run.arg("./raised 0.2; ./plain 0.2; true").ok();
+    for options in ["", "--latency"] {
+        for name in ["raised", "plain"] {
+            let collapse = here.rprof("collapse --wall -q").words(options);
+            let stacks = folded(&collapse.arg("--comm").arg(name).ok());
+            let asleep = stacks
+                .iter()
+                .filter(|(stack, _)| stack.ends_with("[sleep]"));
+            let asleep: u64 = asleep.map(|(_, nanoseconds)| nanoseconds).sum();
+            assert!(asleep > 150_000_000, "{name} {options}: {asleep}\n{run}");
+        }
+    }
 }

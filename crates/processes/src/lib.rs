@@ -84,8 +84,8 @@ pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 pub use image::{Image, ImageIdentity, ImageKind, image_name};
 pub use live::{
-    Images, LiveMap, LiveMapping, LiveProcesses, MappingRecord, NamedImages, Records, Retain,
-    find as find_live,
+    Images, LiveMap, LiveMapping, LiveProcesses, MappingRecord, NamedImages, PrivilegedExecs,
+    Records, Retain, find as find_live,
 };
 pub use mapping::{Mapping, Resolved};
 pub use moment::Moment;

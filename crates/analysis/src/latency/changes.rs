@@ -1,9 +1,10 @@
 //! [`Changes`]: records that start or stop threads.
 
 use rprof_perfdata::Walk;
+use rprof_processes::PrivilegedExecs;
 use rprof_profile::waits::is_of_waits;
 use rprof_records::{Misc, ProcessEvent, RawRecord, RecordType, Sample, WaitEnd};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::has_switches;
 use crate::sideband_pass::Index;
@@ -58,6 +59,8 @@ impl Changes {
             has_switches: has_switches(index.data),
             changes: Changes::default(),
             waits: Vec::new(),
+            privileged_execs: PrivilegedExecs::default(),
+            ends_at_exec: Vec::new(),
             sampled: FxHashMap::default(),
         };
         index.for_each_block(|walk| reader.handle_block(walk));
@@ -70,6 +73,9 @@ struct Reader<'i> {
     has_switches: bool,
     changes: Changes,
     waits: Vec<RecordedWait>,
+    privileged_execs: PrivilegedExecs,
+    /// EXIT records at execs that changed privileges. With events of whole CPUs, the thread lives.
+    ends_at_exec: Vec<(u64, i32, i32)>,
     /// Process and first sample on a CPU, by thread.
     sampled: FxHashMap<i32, (i32, u64)>,
 }
@@ -98,27 +104,35 @@ impl Reader<'_> {
                 };
                 self.push(time, pid, tid, kind);
             }
-            RecordType::FORK | RecordType::EXIT => {
+            kind if ProcessEvent::is_recorded_as(kind) => {
                 let layout = self.index.data.events().layout_of(raw);
-                let time = ProcessEvent::time_of(raw, layout);
-                match ProcessEvent::decode(raw, layout) {
-                    Ok(Some(ProcessEvent::Forked {
-                        pid,
-                        tid,
-                        parent_pid,
-                        ..
-                    })) => self.push(time, pid, tid, Kind::Born { parent_pid }),
-                    Ok(Some(ProcessEvent::Found { pid, tid, .. })) => {
-                        self.push(time, pid, tid, Kind::Found);
-                    }
-                    Ok(Some(ProcessEvent::Ended { pid, tid })) => {
-                        self.push(time, pid, tid, Kind::Ended);
-                    }
-                    _ => {}
-                }
+                let Ok(Some(event)) = ProcessEvent::decode(raw, layout) else {
+                    return;
+                };
+                self.handle_event(&event, ProcessEvent::time_of(raw, layout));
             }
             _ => {}
         }
+    }
+
+    fn handle_event(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        let is_privileged_exec = self.privileged_execs.handle(event);
+        let (pid, tid, kind) = match *event {
+            ProcessEvent::Forked {
+                pid,
+                tid,
+                parent_pid,
+                ..
+            } => (pid, tid, Kind::Born { parent_pid }),
+            ProcessEvent::Found { pid, tid, .. } => (pid, tid, Kind::Found),
+            ProcessEvent::Ended { pid, tid } if is_privileged_exec => {
+                self.ends_at_exec.push((time, pid, tid));
+                return;
+            }
+            ProcessEvent::Ended { pid, tid } => (pid, tid, Kind::Ended),
+            _ => return,
+        };
+        self.push(time, pid, tid, kind);
     }
 
     fn handle_sample(&mut self, raw: &RawRecord<'_>) {
@@ -211,14 +225,21 @@ impl Reader<'_> {
             self.push(start, wait.pid, wait.tid, Kind::Out);
             self.push(end, wait.pid, wait.tid, Kind::In);
         }
-        let mut switched: FxHashSet<i32> = FxHashSet::default();
+        // Time of the last switch by thread.
+        let mut switched: FxHashMap<i32, u64> = FxHashMap::default();
         for change in &self.changes.sorted {
             if matches!(change.kind, Kind::In | Kind::Out) {
-                switched.insert(change.tid);
+                let last = switched.entry(change.tid).or_default();
+                *last = change.time.max(*last);
+            }
+        }
+        for (time, pid, tid) in std::mem::take(&mut self.ends_at_exec) {
+            if switched.get(&tid).is_none_or(|last| *last <= time) {
+                self.push(time, pid, tid, Kind::Ended);
             }
         }
         let mut never: Vec<(i32, i32, u64)> = (self.sampled.iter())
-            .filter(|(tid, _)| !switched.contains(tid))
+            .filter(|(tid, _)| !switched.contains_key(tid))
             .map(|(tid, (pid, first))| (*tid, *pid, *first))
             .collect();
         never.sort_unstable();

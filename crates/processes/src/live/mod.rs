@@ -10,6 +10,7 @@
 //! | [`LiveMap`] of [`NamedImages`] | the same, and names | profile while recording |
 //! | [`LiveMap`] of [`Records`] | names, full mapping records | files begun in mid-recording |
 //! | [`LiveProcesses`] | numbers of threads | remaining processes at the end |
+//! | [`PrivilegedExecs`] | processes since an exec | EXIT records of threads that live on |
 
 mod images;
 mod mappings;
@@ -25,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use images::Images;
 pub use mappings::{LiveMapping, find};
-pub use processes::LiveProcesses;
+pub use processes::{LiveProcesses, PrivilegedExecs};
 pub use retain::{MappingRecord, NamedImages, Records, Retain};
 
 use crate::ids::{ImageId, Pid, Tid};

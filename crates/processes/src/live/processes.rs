@@ -1,7 +1,7 @@
-//! Processes that a command started and that have not ended.
+//! Processes that a command started and that have not ended, and EXIT records of living threads.
 
 use rprof_records::ProcessEvent;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ids::Pid;
 
@@ -46,6 +46,35 @@ impl LiveProcesses {
     /// Returns the processes, unsorted.
     pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.threads.keys().copied().map(Pid)
+    }
+}
+
+/// Recognizes EXIT records of threads that live on.
+///
+/// An exec that changes privileges (set-user-ID and the like) ends the events of its thread, with an
+/// EXIT record before the new program maps anything (`begin_new_exec` in fs/exec.c). Events of whole
+/// CPUs get this record too, and continue.
+#[derive(Clone, Debug, Default)]
+pub struct PrivilegedExecs {
+    /// Processes since an exec that have no mapping yet.
+    executed: FxHashSet<i32>,
+}
+
+impl PrivilegedExecs {
+    /// Follows process events, which must be in the order of time. Returns true for an EXIT at an
+    /// exec.
+    pub fn handle(&mut self, event: &ProcessEvent<'_>) -> bool {
+        match event {
+            ProcessEvent::Executed { pid, .. } => {
+                self.executed.insert(*pid);
+            }
+            ProcessEvent::Mapped(map) => {
+                self.executed.remove(&map.pid);
+            }
+            ProcessEvent::Ended { pid, .. } => return self.executed.remove(pid),
+            _ => {}
+        }
+        false
     }
 }
 

@@ -60,6 +60,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rprof_launch::Target;
+use rprof_processes::PrivilegedExecs;
 use rprof_records::{
     Attr, AttrFlags, Endian, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
     SampleFields, SampleLayout, SampleType,
@@ -128,6 +129,7 @@ pub(crate) struct OffCpu {
     clock: Clock,
     boundaries: Arc<Boundaries>,
     changes: VecDeque<(u64, boundaries::Change)>,
+    privileged_execs: PrivilegedExecs,
     last: u64,
     next_flush: u64,
     bytes: Vec<u8>,
@@ -253,6 +255,7 @@ impl OffCpu {
             clock: watched.clock,
             boundaries: Arc::default(),
             changes: VecDeque::new(),
+            privileged_execs: PrivilegedExecs::default(),
             watched,
             last: 0,
             next_flush: 0,
@@ -362,6 +365,7 @@ impl OffCpu {
     }
 
     fn follow(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        let is_privileged_exec = self.privileged_execs.handle(event);
         match *event {
             ProcessEvent::Forked {
                 pid,
@@ -379,6 +383,8 @@ impl OffCpu {
             ProcessEvent::Found { pid, tid, .. } if self.watched.by_cpu && !self.has_begun => {
                 self.pairing.found(pid, tid, time);
             }
+            // Events of whole CPUs continue.
+            ProcessEvent::Ended { .. } if is_privileged_exec && self.watched.by_cpu => {}
             ProcessEvent::Ended { tid, .. } if self.is_outside(tid) => self.pairing.leave_out(tid),
             ProcessEvent::Ended { pid, tid } => self.pairing.ended(pid, tid, time),
             ProcessEvent::Executed { pid, tid, .. } if !self.is_outside(tid) => {

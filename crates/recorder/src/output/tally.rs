@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use rprof_perfdata::AuxTally;
+use rprof_processes::PrivilegedExecs;
 use rprof_records::{ProcessEvent, RawRecord, Record, RecordType, SampleLayout};
 use rprof_sampler::{NO_CPU, Stream};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::pipeline::merge::Released;
 
@@ -25,8 +26,7 @@ pub(crate) struct Tally {
     pub(crate) born: u64,
     /// Programs that changed privileges at exec, whose events the kernel then removed.
     pub(crate) privileged: u64,
-    /// Processes since an exec that have no mapping yet.
-    executed: FxHashSet<i32>,
+    privileged_execs: PrivilegedExecs,
     /// Time of the first sample, or start of the first wait.
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
@@ -103,22 +103,10 @@ impl Tally {
         }
     }
 
-    /// Counts births and programs. A program whose events end at its exec has an EXIT record before
-    /// it maps anything (`begin_new_exec` in fs/exec.c).
+    /// Counts births, and programs that changed privileges.
     pub(crate) fn count_process(&mut self, event: &ProcessEvent<'_>) {
-        match event {
-            ProcessEvent::Forked { .. } => self.born += 1,
-            ProcessEvent::Executed { pid, .. } => {
-                self.executed.insert(*pid);
-            }
-            ProcessEvent::Mapped(map) => {
-                self.executed.remove(&map.pid);
-            }
-            ProcessEvent::Ended { pid, .. } => {
-                self.privileged += u64::from(self.executed.remove(pid));
-            }
-            _ => {}
-        }
+        self.born += u64::from(matches!(event, ProcessEvent::Forked { .. }));
+        self.privileged += u64::from(self.privileged_execs.handle(event));
     }
 
     pub(crate) fn add_lost(&mut self, cpu: u32, lost: u64) {
