@@ -508,6 +508,13 @@ fn processes_that_proc_does_not_show_are_not_said_to_have_ended() {
     inside("-m", &without).exits(1).says("/proc is not mounted");
     let run = inside("-m", "umount -l /proc; \"$0\" record -- true");
     run.exits(0).says("/proc is not mounted");
+    let work = format!(
+        "umount -l /proc; \"$0\" record -a -e cpu-clock -F 499 -- {} 0.3",
+        c("shares.c").display()
+    );
+    let run = inside("-m", &work);
+    run.exits(0).says("its file could not be opened");
+    assert!(!run.err().contains("no unwind information"), "{run}");
 }
 
 /// clock_gettime(2) returns other times there than records have.

@@ -454,16 +454,21 @@ impl Unwinding {
         let held = held.map(|held| held.in_image(image));
         self.clock.end_sample();
         if held.is_none() {
-            let is_unopened = image.is_some_and(|image| self.tables.is_unopened(image));
+            let unopened = image.and_then(|image| self.tables.why_unopened(image));
             let image = image.and_then(|image| self.map.image(image));
             match (end, is_cut_short) {
                 (UnwindOutcome::Truncated(_), true) => {
                     self.tally.count(None, Some(StackCause::TooSlow), image);
                 }
                 (UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo { .. }), _)
-                    if is_unopened =>
+                    if unopened.is_some() =>
                 {
-                    self.tally.count(None, Some(StackCause::NotOpened), image);
+                    self.tally.count(None, unopened, image);
+                }
+                (UnwindOutcome::Truncated(TruncationReason::NotMapped { .. }), _)
+                    if self.map.mappings(pid).is_empty() =>
+                {
+                    self.tally.count(None, Some(StackCause::NoMappings), image);
                 }
                 _ => self.tally.count_outcome(end, image),
             }

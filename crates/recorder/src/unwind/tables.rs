@@ -19,6 +19,7 @@ use rprof_processes::{ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_sampler::Boosted;
 use rprof_unwind::UnwindTable;
 
+use super::tally::StackCause;
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::{MappedImage, file_name};
 
@@ -82,8 +83,10 @@ impl RequestedTable {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoTable {
-    /// The image cannot be read, is no ELF file, or is anonymous memory.
+    /// The image is no ELF file, or is anonymous memory.
     Unusable,
+    /// The file could not be opened.
+    NotOpened,
     /// Too many open files. The image itself may be fine.
     TooManyFiles,
 }
@@ -290,13 +293,14 @@ impl Tables {
         std::mem::take(self.sampled.get_mut())
     }
 
-    /// Returns true if an image has no table because of too many open files.
-    pub(crate) fn is_unopened(&self, image: ImageId) -> bool {
-        let table = self
-            .slots
-            .get(image.0 as usize)
-            .and_then(|slot| slot.table.get());
-        matches!(table, Some(Err(NoTable::TooManyFiles)))
+    /// Returns the cause if an image has no table because its file was not opened.
+    pub(crate) fn why_unopened(&self, image: ImageId) -> Option<StackCause> {
+        let slot = self.slots.get(image.0 as usize)?;
+        match slot.table.get()? {
+            Err(NoTable::TooManyFiles) => Some(StackCause::NotOpened),
+            Err(NoTable::NotOpened) => Some(StackCause::FileNotOpened),
+            Err(NoTable::Unusable) | Ok(_) => None,
+        }
     }
 
     fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
@@ -442,7 +446,7 @@ fn open(
                     counts.unopened.fetch_add(1, Ordering::Relaxed);
                     return Err(NoTable::TooManyFiles);
                 }
-                Err(_) => return Err(unusable),
+                Err(_) => return Err(NoTable::NotOpened),
             };
             if file.is_mostly_holes() {
                 counts.sparse.fetch_add(1, Ordering::Relaxed);

@@ -33,6 +33,10 @@ pub enum StackCause {
     Compat,
     /// An image was not opened because of too many open files.
     NotOpened,
+    /// The file of an image could not be opened: it is gone, or elsewhere, or may not be read.
+    FileNotOpened,
+    /// No mapping of the process is known.
+    NoMappings,
     /// Unwinding or opening an image timed out.
     TooSlow,
 }
@@ -50,6 +54,8 @@ impl StackCause {
             StackCause::TooDeep => "too_deep",
             StackCause::Compat => "32_bit",
             StackCause::NotOpened => "not_opened",
+            StackCause::FileNotOpened => "file_not_opened",
+            StackCause::NoMappings => "no_mappings",
             StackCause::TooSlow => "too_slow",
         }
     }

@@ -262,6 +262,8 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit ARM, which rprof does not unwind",
         StackCause::NotOpened => "not opened: too many open files",
+        StackCause::FileNotOpened => "its file could not be opened",
+        StackCause::NoMappings => "the mappings of the process are unknown",
         StackCause::TooSlow => "unwinding took too long",
         _ => "another reason",
     }
