@@ -372,6 +372,7 @@ fn a_limit_on_the_size_of_files_leaves_one_that_can_be_read_or_none() {
         if status != "0" {
             assert_eq!(status, "1", "{limit}: {log}");
             assert!(log.contains("File too large"), "{limit}: {log}");
+            assert!(log.contains("(`ulimit -f`)"), "{limit}: {log}");
         }
         let file = format!("{limit}.data");
         if here.path(&file).exists() {

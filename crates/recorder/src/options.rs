@@ -27,7 +27,7 @@ pub enum RecordError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// Writing failed.
-    #[error("cannot write {}: {source}{}", path.display(), remains.clause())]
+    #[error("cannot write {}: {source}{}{}", path.display(), size_limit(source), remains.clause())]
     Write {
         /// The file.
         path: PathBuf,
@@ -59,6 +59,14 @@ pub enum Remains {
     File,
     /// The records that the reader of the stream, or the caller's writer, already received.
     Handed,
+}
+
+/// Returns the limit that the error of a write(2) comes from.
+fn size_limit(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => " (`ulimit -f`)",
+        _ => "",
+    }
 }
 
 impl Remains {

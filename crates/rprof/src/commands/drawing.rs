@@ -277,7 +277,13 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
 
 /// Creates an unnamed file, which disappears with this process.
 pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
-    Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
+    let failed = || {
+        format!(
+            "cannot create a temporary file in {}; TMPDIR names another folder",
+            std::env::temp_dir().display()
+        )
+    };
+    Ok(UnnamedFile::create().with_context(failed)?)
 }
 
 /// Saves a recording that could not be drawn, and prints its path.

@@ -4,6 +4,7 @@ use crate::open::OpenEventsError;
 use rprof_events::cpus::CpuListError;
 use rprof_launch::{CgroupError, ExecError, LaunchError};
 use rprof_perf_event::{Errno, ErrnoText};
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::io;
 
@@ -46,6 +47,10 @@ fn thread_limit(error: &io::Error) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE) => "; `ulimit -n` is reached",
         Some(Errno::NFILE) => "; the limit of the whole system, fs.file-max, is reached",
+        // pthread_create(3) has this error also if there is no address space for the stack.
+        Some(Errno::AGAIN) if getrlimit(Resource::As).current.is_some() => {
+            "; `ulimit -v`, `ulimit -u`, or the limit of a control group (pids.max), is reached"
+        }
         Some(Errno::AGAIN) => {
             "; `ulimit -u`, or the limit of a control group (pids.max), is reached"
         }
