@@ -65,6 +65,11 @@ pub trait ProcessMemory {
         0
     }
 
+    /// Returns the number of a thread as the process itself sees it: in a container it has another one.
+    fn number_inside(&mut self, thread: u64) -> u64 {
+        thread
+    }
+
     /// Returns true if the last batches were reads of the process, and not of another one that got
     /// its number. Results of a [`Watcher`](crate::Watcher) do not count without it.
     fn is_confirmed(&self) -> bool {

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::births::Births;
 use super::layout::{Bytecode, CODE_BYTES, Layout};
-use super::text::{TEXT_BYTES, missing_bytes, text};
+use super::text::{TEXT_BYTES, begins_thread, is_shim, missing_bytes, text};
 use crate::{MemoryRead, Names, ProcessMemory};
 
 /// Maximum number of code objects. At the limit all are forgotten, and read again on demand.
@@ -44,10 +44,6 @@ const GENERATOR: u32 = 0x20 | 0x80 | 0x200;
 
 /// Bytes of instructions that are searched for it.
 const PROLOGUE: usize = 128;
-
-/// Name and file of the code object, without a line, that runs after `__init__` of a class that the
-/// interpreter calls itself. Python's own tracebacks do not show it.
-const SHIM: &str = "__init__";
 
 /// Contents of a bytes object.
 const BYTES_DATA: u64 = 32;
@@ -93,8 +89,10 @@ struct Code {
     made: Option<u64>,
     /// Callchain entry. `None` if the name could not be read.
     name: Option<u64>,
-    /// True for a frame that no function has, see [`SHIM`].
+    /// True for a frame that [no function](is_shim) has.
     is_shim: bool,
+    /// True for functions that [begin or end](begins_thread) a thread.
+    begins_thread: bool,
     /// Time since when it exists at the latest, and of the last read that found it unchanged.
     first: u64,
     proven: u64,
@@ -356,8 +354,8 @@ impl Codes {
             let line = identity.first_line.cast_signed();
             let text = |read: &MemoryRead| text(read.get()?, &self.layout);
             let texts = text(name).zip(text(file));
-            let is_shim = line == 0
-                && (texts.as_ref()).is_some_and(|(name, file)| name == SHIM && file == SHIM);
+            let is_shim = line == 0 && texts.as_ref().is_some_and(is_shim);
+            let begins_thread = texts.as_ref().is_some_and(begins_thread);
             let name = texts.and_then(|(name, file)| {
                 let name = format!("py::{name}:{file}:{line}");
                 names.address_of(&name)
@@ -370,6 +368,7 @@ impl Codes {
                 made,
                 name,
                 is_shim,
+                begins_thread,
                 first: self
                     .births
                     .before(identity.version)
@@ -486,9 +485,7 @@ impl Codes {
 
     /// Returns true for a generator or coroutine: its frame is part of an object.
     pub(super) fn is_generator(&self, code: u64) -> bool {
-        self.known
-            .get(&code)
-            .is_some_and(|known| known.is_generator)
+        (self.known.get(&code)).is_some_and(|known| known.is_generator)
     }
 
     /// Returns the address behind the frame of a function in the data stack. `None` for generators,
@@ -502,6 +499,11 @@ impl Codes {
     /// Returns true if a code object belongs to no function of the program.
     pub(super) fn is_shim(&self, code: u64) -> bool {
         self.known.get(&code).is_some_and(|known| known.is_shim)
+    }
+
+    /// Returns true for a function that runs before or after a thread's own function.
+    pub(super) fn begins_thread(&self, code: u64) -> bool {
+        (self.known.get(&code)).is_some_and(|known| known.begins_thread)
     }
 
     /// Returns the callchain entry of a code object's name.

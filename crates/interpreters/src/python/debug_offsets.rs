@@ -76,6 +76,9 @@ pub(super) fn apply(layout: &Layout, minor: u8, bytes: &[u8]) -> Option<Layout> 
     let of_code = |number, bytes| within(field(groups.code, number)?, bytes, CODE_BYTES);
     Some(Layout {
         thread: field(groups.thread, 4).filter(|at| *at < MAX_OFFSET)?,
+        younger: field(groups.thread, 1).filter(|at| *at < MAX_OFFSET)?,
+        older: field(groups.thread, 2).filter(|at| *at < MAX_OFFSET)?,
+        thread_id: field(groups.thread, 6).filter(|at| *at < MAX_OFFSET)?,
         frame: FrameLayout {
             previous: of_frame(1, 8)?,
             code: of_frame(2, 8)?,
@@ -107,6 +110,9 @@ mod tests {
         put(0, u64::from_le_bytes(*COOKIE));
         put(VERSION, 0x300_00f0 | u64::from(minor) << 16);
         put(groups.thread + 8 * 4, layout.thread);
+        put(groups.thread + 8, layout.younger);
+        put(groups.thread + 8 * 2, layout.older);
+        put(groups.thread + 8 * 6, layout.thread_id);
         put(groups.frame + 8, layout.frame.previous as u64);
         put(groups.frame + 8 * 2, layout.frame.code as u64);
         put(groups.frame + 8 * 5, layout.frame.owner.unwrap() as u64);

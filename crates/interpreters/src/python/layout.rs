@@ -14,6 +14,11 @@ pub(super) struct Layout {
     pub(super) kind: FrameKind,
     /// In `PyThreadState`: the innermost `_PyCFrame`, or the current frame without these.
     pub(super) thread: u64,
+    /// In `PyThreadState`: the states of the next older and the next younger thread.
+    pub(super) older: u64,
+    pub(super) younger: u64,
+    /// In `PyThreadState`: the number of its thread, as gettid(2) returns; 0 before 3.11.
+    pub(super) thread_id: u64,
     /// Opcode that makes a generator of a frame, if it has one.
     pub(super) return_generator: Option<u8>,
     /// Characters of a compact ASCII string, and of another compact string.
@@ -143,6 +148,9 @@ impl Layout {
             },
             kind: FrameKind::Objects,
             thread: 24,
+            older: 8,
+            younger: 0,
+            thread_id: 0,
             return_generator: None,
             ascii: 48,
             compact: 72,
@@ -169,6 +177,9 @@ impl Layout {
                 is_entry: None,
             },
             thread: 56,
+            older: 8,
+            younger: 0,
+            thread_id: 144,
             return_generator: Some(75),
             ascii: 40,
             compact: 56,
@@ -197,6 +208,7 @@ impl Layout {
                     previous: 16,
                     is_entry: Some(68),
                 },
+                thread_id: 160,
                 ascii: 48,
                 compact: 72,
                 ..new
@@ -209,6 +221,7 @@ impl Layout {
                 },
                 kind: FrameKind::Entries,
                 thread: 72,
+                thread_id: 160,
                 return_generator: Some(35),
                 ..new
             },
@@ -223,6 +236,7 @@ impl Layout {
                 },
                 kind: FrameKind::Entries,
                 thread: 72,
+                thread_id: 160,
                 return_generator: Some(34),
                 ..new
             },

@@ -39,6 +39,9 @@ const DEEPER: u64 = 64 << 10;
 /// `FRAME_OWNED_BY_GENERATOR`
 const BY_GENERATOR: u8 = 1;
 
+/// `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `FRAME_OWNED_BY_INTERPRETER` of 3.14.
+const BY_NATIVE: u8 = 3;
+
 /// Python frame in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LiveFrame {
@@ -62,12 +65,18 @@ pub(super) struct Look {
     pub(super) time: u64,
     /// Innermost first. Empty if the thread moved during the read.
     pub(super) segments: Vec<Segment>,
+    /// Number of the thread by its state, which another thread may have got; 0 if unknown.
+    pub(super) owner: u64,
     pub(super) snapshot: Snapshot,
     /// Reads of code objects, and their time.
     pub(super) proofs: Vec<MemoryRead>,
     pub(super) proven: u64,
     /// True until it counts against callers, if it differs from the look before.
     pub(super) is_new: bool,
+    /// True if the look before found the same.
+    pub(super) is_repeat: bool,
+    /// True if inner frames changed during the read, and only outer ones are known.
+    pub(super) is_partial: bool,
 }
 
 impl Look {
@@ -129,10 +138,76 @@ impl Track {
         })
     }
 
+    /// Returns a read of the thread state, from the innermost frame to the number of the thread.
+    fn state_read(&self) -> MemoryRead {
+        let (one, other) = (self.layout.thread, self.layout.thread_id);
+        let len = one.abs_diff(other).saturating_add(8);
+        let start = self.state.wrapping_add(one.min(other));
+        MemoryRead::new(start, usize::try_from(len).unwrap_or(8))
+    }
+
+    /// Returns the track of the thread with another state. It finds the ends of native frames by
+    /// the frames on their stack.
+    pub(super) fn of_state(&self, state: u64) -> Self {
+        Self {
+            state,
+            cframes: Vec::new(),
+            window: 0..0,
+            native: 0..0,
+            ..*self
+        }
+    }
+
+    /// Follows the list of threads to younger ones. Returns their states and numbers, oldest first.
+    /// The states of the last time are read together.
+    pub(super) fn younger(
+        &self,
+        last: &[u64],
+        limit: usize,
+        memory: &mut dyn ProcessMemory,
+    ) -> Vec<(u64, u64)> {
+        let layout = &self.layout;
+        let words = [layout.younger, layout.older, layout.thread_id];
+        let len = words.into_iter().max().unwrap_or(0).saturating_add(8) as usize;
+        let states = std::iter::once(&self.state).chain(last);
+        let mut reads: Vec<MemoryRead> = states.map(|state| MemoryRead::new(*state, len)).collect();
+        memory.read(&mut reads);
+        let word = |read: &MemoryRead, at: u64| read.u64(at as usize);
+        let mut found = Vec::new();
+        let mut at = self.state;
+        while let Some(state) = reads.iter().find(|read| read.address == at) {
+            let Some(younger) = word(state, layout.younger).filter(|next| *next != 0) else {
+                break;
+            };
+            if found.len() >= limit {
+                break;
+            }
+            if !reads.iter().any(|read| read.address == younger) {
+                let mut more = [MemoryRead::new(younger, len)];
+                memory.read(&mut more);
+                reads.extend(more);
+            }
+            let next = reads.iter().find(|read| read.address == younger);
+            // Both ends of a link must agree: threads begin and end meanwhile.
+            let next = next.filter(|next| word(next, layout.older) == Some(at));
+            let Some(owner) = next.and_then(|next| word(next, layout.thread_id)) else {
+                break;
+            };
+            found.push((younger, owner));
+            at = younger;
+        }
+        found
+    }
+
+    /// Returns the number of the thread that has the thread state; 0 if a snapshot has not got it.
+    pub(super) fn owner(&self, snapshot: &Snapshot) -> u64 {
+        let at = self.state.wrapping_add(self.layout.thread_id);
+        snapshot.u64(at).unwrap_or(0)
+    }
+
     /// Returns the reads for a look: the thread state and the native stack.
     pub(super) fn reads(&self) -> Vec<MemoryRead> {
-        let state = self.state.wrapping_add(self.layout.thread);
-        let mut reads = vec![MemoryRead::new(state, 8)];
+        let mut reads = vec![self.state_read()];
         reads.extend(ranges(vec![(self.window.start, self.window.end)]));
         reads
     }
@@ -199,8 +274,7 @@ impl Track {
 
     /// Returns reads of the thread state, and of places with their surroundings.
     pub(super) fn reads_at(&self, places: &[u64]) -> Vec<MemoryRead> {
-        let state = self.state.wrapping_add(self.layout.thread);
-        let mut reads = vec![MemoryRead::new(state, 8)];
+        let mut reads = vec![self.state_read()];
         reads.extend(ranges(places.iter().map(|place| near(*place)).collect()));
         reads
     }
@@ -320,6 +394,8 @@ struct FrameInMemory {
     frame: LiveFrame,
     previous: u64,
     is_marked: bool,
+    /// True for the frame before the outermost Python frame, which lies in the native frame.
+    is_entry: bool,
 }
 
 /// Decodes the frame at an address.
@@ -339,6 +415,7 @@ fn frame_at(layout: &Layout, address: u64, snapshot: &Snapshot) -> Option<FrameI
         },
         previous: word(layout.frame.previous)?,
         is_marked: mark.is_some_and(|byte| *byte != 0),
+        is_entry: owner == Some(&BY_NATIVE) && mark.is_none(),
     })
 }
 
@@ -348,13 +425,48 @@ pub(super) fn has(layout: &Layout, segments: &[Segment], snapshot: &Snapshot) ->
         let previous = segment.frames.iter().skip(1).map(|frame| frame.address);
         segment.frames.iter().zip(previous.map(Some).chain([None]))
     });
-    pairs.take(COMPARED).all(|(frame, previous)| {
-        let again = frame_at(layout, frame.address, snapshot);
-        again.is_some_and(|again| {
-            let is_previous = previous.is_none_or(|previous| again.previous == previous);
-            again.frame == *frame && is_previous
-        })
+    (pairs.take(COMPARED)).all(|(frame, previous)| has_frame(layout, frame, previous, snapshot))
+}
+
+fn has_frame(layout: &Layout, frame: &LiveFrame, previous: Option<u64>, now: &Snapshot) -> bool {
+    let again = frame_at(layout, frame.address, now);
+    again.is_some_and(|again| {
+        let is_previous = previous.is_none_or(|previous| again.previous == previous);
+        again.frame == *frame && is_previous
     })
+}
+
+/// Returns the outer frames that a snapshot has unchanged, as parts of their native frames. Nothing
+/// if the outermost native frame is missing.
+pub(super) fn unchanged(
+    layout: &Layout,
+    segments: &[Segment],
+    snapshot: &Snapshot,
+) -> Vec<Segment> {
+    let mut found: Vec<Segment> = Vec::new();
+    let is_whole = segments.last().is_some_and(|last| last.part.outer == 0);
+    for segment in segments.iter().rev().filter(|_| is_whole) {
+        let mut previous = None;
+        let outer = segment.frames.iter().rev().take_while(|frame| {
+            let previous = previous.replace(frame.address);
+            has_frame(layout, frame, previous, snapshot)
+        });
+        let frames = segment.frames.len() - outer.count();
+        let kept = segment.frames.get(frames..).unwrap_or_default();
+        if !kept.is_empty() {
+            found.insert(
+                0,
+                Segment {
+                    part: segment.part,
+                    frames: kept.to_vec(),
+                },
+            );
+        }
+        if frames > 0 {
+            break;
+        }
+    }
+    found
 }
 
 /// Returns reads of the frames of a look.
@@ -388,6 +500,10 @@ fn chain(
         let Some(found) = frame_at(layout, address, snapshot) else {
             break;
         };
+        if found.is_entry {
+            chain.end = Some(End::InNative(address));
+            break;
+        }
         chain.frames.push(found.frame);
         if found.is_marked {
             chain.end = Some(End::Marked(found.previous));

@@ -84,8 +84,8 @@ impl FirstReads {
         Some(segments)
     }
 
-    /// Detects changes since the first reads, and reads these code objects. `None` if the thread has
-    /// moved.
+    /// Detects changes since the first reads, and reads these code objects. The look is partial if the
+    /// thread has moved, `None` if it moved far.
     pub(super) fn confirm(
         self,
         track: &Track,
@@ -123,15 +123,21 @@ impl FirstReads {
             let is_same = track.position(&Snapshot::new(reads)) == Some(start)
                 && live::has(&track.layout, &segments, &again);
             if !is_same || end > MAX_DURATION {
-                return None;
+                look.owner = track.owner(&look.snapshot);
+                look.segments = live::unchanged(&track.layout, &segments, &again);
+                (look.proofs, look.proven) = (proofs, memory.time());
+                look.is_partial = true;
+                return (!look.segments.is_empty()).then_some(look);
             }
             last.position = start;
             last.segments.clone_from(&segments);
         }
+        look.owner = track.owner(&look.snapshot);
         look.segments = segments;
         look.proofs = proofs;
         look.proven = memory.time();
         look.is_new = !is_unchanged;
+        look.is_repeat = is_unchanged;
         Some(look)
     }
 }
@@ -204,6 +210,7 @@ pub(super) fn look(
         }
     };
     if is_same {
+        look.owner = track.owner(&look.snapshot);
         look.segments = segments;
     }
     (look, further)

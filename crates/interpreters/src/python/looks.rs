@@ -19,8 +19,9 @@
 
 use rustc_hash::FxHashMap;
 
-/// Minimum number of equal looks at a place, if none of them is of the sample's own time.
-const MIN_LOOKS: u32 = 2;
+/// Minimum number of equal looks at a place. Two callers may take turns there, and the first looks
+/// may have one of them only.
+const MIN_LOOKS: u32 = 3;
 
 /// Minimum number of looks at a part of a stack for its constant outer frames, for any innermost
 /// frame.
@@ -258,24 +259,23 @@ impl Looks {
     }
 
     /// Replaces `callers` by the believed ones of a place, innermost first, with relative frames.
-    /// `None` is a gap, of unknown length. `own` are the callers in the sample's own look, if it was at this place, and
-    /// whether the look was soon after the sample. Others are never believed then, however frequent.
+    /// `None` is a gap, of unknown length. `own` are the callers in the sample's own look, if it was at
+    /// this place. Others are never believed then, however frequent.
     pub(super) fn callers(
         &self,
         place: Place,
-        own: Option<(&[Caller], bool)>,
+        own: Option<&[Caller]>,
         callers: &mut Vec<Option<Caller>>,
     ) {
         callers.clear();
         let (place, kind) = (self.origin.place(place), self.origin.kind);
-        let own = own.map(|(own, is_soon)| (self.origin.callers(own), is_soon));
+        let own = own.map(|own| self.origin.callers(own));
         let seen = self.places.get(&(kind, place));
-        let is_unusual =
-            (own.as_ref().zip(seen)).is_some_and(|((own, _), seen)| seen.callers != *own);
+        let is_unusual = (own.as_ref().zip(seen)).is_some_and(|(own, seen)| seen.callers != *own);
         if let Some(seen) = seen
             && !seen.is_doubtful
             && !is_unusual
-            && (own.is_some_and(|(_, is_soon)| is_soon) || seen.same >= MIN_LOOKS)
+            && seen.same >= MIN_LOOKS
         {
             callers.extend(seen.callers.iter().copied().map(Some));
             return;
@@ -380,7 +380,7 @@ mod tests {
 
     fn callers(looks: &Looks, place: Place, own: Option<&[Caller]>) -> Vec<u64> {
         let mut found = Vec::new();
-        looks.callers(place, own.map(|own| (own, true)), &mut found);
+        looks.callers(place, own, &mut found);
         (found.iter())
             .map(|caller| caller.map_or(0, |caller| caller.number))
             .collect()
@@ -390,9 +390,11 @@ mod tests {
     fn callers_are_believed_if_all_looks_agree() {
         let mut looks = Looks::default();
         let usual = &[frame(2), frame(1)][..];
-        looks.observe(place(3), usual, true);
-        assert_eq!(callers(&looks, place(3), None), [0]);
-        assert_eq!(callers(&looks, place(3), Some(usual)), [2, 1]);
+        for _ in 1..MIN_LOOKS {
+            looks.observe(place(3), usual, true);
+            assert_eq!(callers(&looks, place(3), None), [0]);
+            assert_eq!(callers(&looks, place(3), Some(usual)), [0]);
+        }
         looks.observe(place(3), usual, true);
         assert_eq!(callers(&looks, place(3), None), [2, 1]);
         // Another caller at the same place: only the outer one is certain from now on.
@@ -420,8 +422,9 @@ mod tests {
         assert_eq!(callers(&many, place(3), Some(&unusual)), [0]);
         assert_eq!(callers(&many, place(3), Some(&usual)), [0]);
         // The frame appears as a caller only.
-        looks.observe(place(6), &[frame(5), frame(3)], true);
-        looks.observe(place(7), &[frame(5), frame(3)], true);
+        for inner in 6..6 + u64::from(MIN_LOOKS) {
+            looks.observe(place(inner), &[frame(5), frame(3)], true);
+        }
         assert_eq!(callers(&looks, place(5), None), [3]);
         // With another caller there is none to believe.
         looks.observe(place(6), &[frame(5), frame(8), frame(3)], true);
@@ -451,7 +454,7 @@ mod tests {
             looks.observe(place(3), &usual, false);
         }
         assert_eq!(callers(&looks, place(3), None), [0]);
-        assert_eq!(callers(&looks, place(3), Some(&usual)), [2, 1]);
+        assert_eq!(callers(&looks, place(3), Some(&usual)), [0]);
     }
 
     #[test]

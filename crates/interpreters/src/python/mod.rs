@@ -19,13 +19,13 @@
 //! | `search` | code objects around an instruction |
 //! | `thread` | looks and learned locations of one thread |
 //! | `text` | strings |
-//! | `entries` | calls of native code into the interpreter |
 //! | `looking` | takes a look |
 //! | `looks` | rules of belief in callers |
-//! | `parts` | the evidence for the frames of one native frame |
+//! | `parts` | the evidence for the frames of one native frame, and calls of native code |
 //! | `pace` | urgency of reading samples |
 //! | `asleep` | frames of a thread that sleeps |
 //! | `watch` | looks between samples |
+//! | `newcomers` | looks at threads without samples |
 //! | `reader` | [`PythonProcess`]: puts the parts together |
 
 mod asleep;
@@ -33,11 +33,11 @@ mod births;
 mod codes;
 mod current;
 mod debug_offsets;
-mod entries;
 mod layout;
 mod live;
 mod looking;
 mod looks;
+mod newcomers;
 mod pace;
 mod parts;
 mod reader;

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use super::codes::Codes;
 use super::current::{EvalFrame, LearnedFrames};
@@ -13,15 +13,18 @@ use super::slots::{Location, Site, value, words};
 use super::snapshot::Snapshot;
 use crate::{ProcessMemory, Stack};
 
-/// Nanoseconds between a sample and its own look.
-const SOON: u64 = 2_000_000;
-
 /// Number of outermost functions that threads of one kind have in common: three of `threading`, and
 /// the thread's own one.
 const OUTERMOST: usize = 4;
 
 /// Number of first observations of the next instruction that are skipped.
 const MAX_SKIPPED: u32 = 8;
+
+/// Maximum number of call sites with functions. At the limit all are forgotten.
+const MAX_SITES: usize = 4096;
+
+/// Minimum number of observations.
+const MIN_FIRST: u32 = 2;
 
 /// A native frame of the interpreter, and the evidence for its Python frames.
 #[derive(Debug)]
@@ -43,18 +46,15 @@ pub(super) struct PartOfStack {
     pub(super) follows_outer: bool,
     /// True if that proves that it is the outermost one of its native frame.
     pub(super) is_outermost: bool,
-    /// True if the look was soon after the sample.
-    pub(super) is_soon: bool,
     /// Frames during the look, if the native frame still ran or waited.
     pub(super) seen: Vec<LiveFrame>,
 }
 
-/// Collects the evidence for each part of the stack of a sample with these current frames at this
-/// time.
+/// Collects the evidence for each part of the stack of a sample with these current frames.
 pub(super) fn parts(
     layout: &Layout,
     evals: &[EvalFrame],
-    (current, time): (&[Option<u64>], u64),
+    current: &[Option<u64>],
     look: &mut Look,
     memory: &mut dyn ProcessMemory,
 ) -> Vec<PartOfStack> {
@@ -99,11 +99,23 @@ pub(super) fn parts(
             outermost: in_memory.and_then(|(_, is_outermost)| is_outermost),
             follows_outer: false,
             is_outermost: false,
-            is_soon: look.time.saturating_sub(time) <= SOON,
             seen,
         });
     }
     parts
+}
+
+/// Returns the code objects of all frames that the parts and looks have.
+pub(super) fn codes_of<'a>(
+    parts: &[PartOfStack],
+    looks: impl Iterator<Item = &'a Look>,
+) -> Vec<u64> {
+    let seen = parts.iter().flat_map(|part| &part.seen);
+    let segments = looks.flat_map(|look| &look.segments);
+    let in_looks = segments.flat_map(|segment| &segment.frames);
+    let in_memory = parts.iter().filter_map(|part| part.in_memory);
+    let codes = seen.chain(in_looks).map(|frame| frame.code);
+    codes.chain(in_memory.map(|frame| frame.code)).collect()
 }
 
 /// Judges the parts of one stack.
@@ -115,11 +127,13 @@ pub(super) struct Judge<'a, 's> {
 }
 
 impl Judge<'_, '_> {
-    /// Adds a look: the frames of each native frame that it found.
-    pub(super) fn observe(&self, look: &Look, looks: &mut Looks) {
+    /// Adds a look: the frames of each native frame that it found. `ran` is true if the thread has run
+    /// since the look before. A thread that waits is in the same call, however often it is looked at.
+    pub(super) fn observe(&self, look: &Look, ran: bool, looks: &mut Looks) {
         let is_proven = |frame: &LiveFrame| self.codes.was_proven(frame.code, look.time);
+        let is_evidence = ran || !look.is_repeat;
         for (place, callers, mut frames) in self.places(look) {
-            looks.observe(place, &callers, frames.all(is_proven));
+            looks.observe(place, &callers, is_evidence && frames.all(is_proven));
         }
     }
 
@@ -136,7 +150,8 @@ impl Judge<'_, '_> {
         let mut count = 0;
         for frame in frames.take(OUTERMOST) {
             let number = self.codes.number(frame.code);
-            if number == u64::MAX || frame.is_generator {
+            let is_early = self.codes.begins_thread(frame.code);
+            if number == u64::MAX || frame.is_generator || is_early {
                 return None;
             }
             hasher.write_u64(number);
@@ -320,7 +335,7 @@ impl Judge<'_, '_> {
     }
 
     /// Returns the functions of a part as of the sample. `None` is a gap.
-    pub(super) fn functions(&self, part: &PartOfStack, looks: &mut Looks) -> Vec<Option<Caller>> {
+    pub(super) fn functions(&self, part: &PartOfStack, looks: &Looks) -> Vec<Option<Caller>> {
         let layout = self.layout;
         let seen = self.proven(&part.seen);
         let mut callers = Vec::new();
@@ -358,12 +373,7 @@ impl Judge<'_, '_> {
             part: part.part,
             frame: innermost,
         };
-        if let Some(at) = still
-            && at > 0
-        {
-            looks.observe(place, seen.get(at + 1..).unwrap_or_default(), true);
-        }
-        let own = still.and_then(|at| Some((seen.get(at + 1..)?, part.is_soon)));
+        let own = still.and_then(|at| seen.get(at + 1..));
         looks.callers(place, own, &mut callers);
         callers.insert(0, Some(innermost));
         callers
@@ -385,5 +395,74 @@ impl Judge<'_, '_> {
             code,
             number,
         }
+    }
+}
+
+/// Calls of native code into the interpreter, by the return address (AVMA) of its function.
+///
+/// A call of a function puts its frame behind the caller's in the data stack. So the frame at this
+/// address is the outermost one of its native frame, without a look. The exception is a call that
+/// resumes a generator, whose frame is elsewhere: the frame at the address is of a function that
+/// the generator calls. A call site does either, always.
+#[derive(Debug, Default)]
+pub(super) struct EntrySites {
+    sites: FxHashMap<u64, Seen>,
+    /// By call site and [number](Codes::number) of the code object. While a function
+    /// calls another, a sample may have the frame of one and the code of the other.
+    functions: FxHashMap<(u64, u64), Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Number of frames behind the caller's that were the outermost ones, and that were not.
+    first: u32,
+    inside: u32,
+}
+
+impl EntrySites {
+    /// Adds a frame of this function behind the caller's: whether it is the outermost one of its
+    /// native frame.
+    pub(super) fn observe(&mut self, site: u64, function: u64, is_outermost: bool) {
+        if self.functions.len() >= MAX_SITES {
+            *self = Self::default();
+        }
+        self.sites.entry(site).or_default().add(is_outermost);
+        let function = self.functions.entry((site, function)).or_default();
+        function.add(is_outermost);
+    }
+
+    /// Returns true if the site calls functions, such as this one.
+    pub(super) fn calls(&self, site: u64, function: u64) -> bool {
+        let seen = self.sites.get(&site);
+        let is_call = seen.is_some_and(|seen| seen.inside == 0 && seen.first >= MIN_FIRST);
+        let seen = self.functions.get(&(site, function));
+        is_call && seen.is_some_and(|seen| seen.inside == 0 && seen.first > 0)
+    }
+}
+
+impl Seen {
+    fn add(&mut self, is_outermost: bool) {
+        let count = match is_outermost {
+            true => &mut self.first,
+            false => &mut self.inside,
+        };
+        *count = count.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_with_one_other_observation_is_not_believed() {
+        let mut sites = EntrySites::default();
+        for _ in 0..MIN_FIRST {
+            assert!(!sites.calls(7, 1));
+            sites.observe(7, 1, true);
+        }
+        assert!(sites.calls(7, 1) && !sites.calls(7, 2) && !sites.calls(8, 1));
+        sites.observe(7, 2, false);
+        assert!(!sites.calls(7, 1));
     }
 }

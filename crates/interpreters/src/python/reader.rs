@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap;
 use super::codes::{Codes, is_pointer};
 use super::current::{EvalFrame, Finder, LearnedFrames, PythonImage};
 use super::debug_offsets;
-use super::entries::EntrySites;
 use super::layout::{FrameKind, Layout};
 use super::live::{Look, Track};
 use super::looking::look;
-use super::looks::{Caller, Looks};
+use super::looks::{Caller, Looks, Origin};
+use super::newcomers::Newcomers;
 use super::pace::Pace;
-use super::parts::{Judge, PartOfStack, parts};
+use super::parts::{EntrySites, Judge, PartOfStack, codes_of, parts};
 use super::search::Instructions;
 use super::slots::{Site, value};
 use super::snapshot::RecentAddresses;
@@ -67,10 +67,11 @@ pub(super) struct PythonProcess {
     recent: RecentAddresses<MAX_RECENT>,
     pace: Pace,
     entries: EntrySites,
+    newcomers: Newcomers,
     /// Callers that looks at all threads found.
     callers: Looks,
-    /// A watcher that was not yet taken.
-    watcher: Option<Box<dyn Watcher>>,
+    /// Watchers that were not yet taken.
+    watchers: Vec<Box<dyn Watcher>>,
     /// True once the process has confirmed the version of the file name.
     is_right: Option<bool>,
     /// Code that sets up a frame, by stated address (SVMA).
@@ -88,8 +89,9 @@ impl PythonProcess {
             recent: RecentAddresses::default(),
             pace: Pace::default(),
             entries: EntrySites::default(),
+            newcomers: Newcomers::default(),
             callers: Looks::default(),
-            watcher: None,
+            watchers: Vec::new(),
             is_right: None,
             set_up: image.set_up.clone(),
             image,
@@ -244,10 +246,21 @@ impl PythonProcess {
     }
 
     /// Takes the looks between samples, and has further ones taken at the process's pace.
-    fn take_looks(&mut self, track: &Track, time: u64, thread: &mut Thread) -> NewLooks {
+    fn take_looks(
+        &mut self,
+        track: &Track,
+        (id, time): (u64, u64),
+        thread: &mut Thread,
+    ) -> NewLooks {
         let pace = (self.pace.interval(), self.recent.get());
-        let watcher = thread.watch(track, time, pace);
-        self.watcher = watcher.or(self.watcher.take());
+        self.watchers.extend(thread.watch(track, time, pace));
+        if !self.threads.is_empty() {
+            // Its own watcher leads to its outermost functions less often.
+            let owner = thread.origin.map(|_| thread.owner());
+            let (own, pace) = ((id, owner), (time, self.pace.interval()));
+            let watcher = self.newcomers.handle_sample(own, track, pace);
+            self.watchers.extend(watcher);
+        }
         let (earlier, has_current) = thread.take_looks(time);
         NewLooks {
             earlier,
@@ -265,8 +278,11 @@ impl PythonProcess {
         names: &mut dyn Names,
     ) {
         let proofs = self.codes.reads(self.recent.get());
-        let (look, proofs) = look(&self.layout, track, frames, proofs, memory);
+        let (mut look, proofs) = look(&self.layout, track, frames, proofs, memory);
         self.codes.take_in(&proofs, look.time, memory, names);
+        if look.owner != thread.owner() {
+            look.segments.clear();
+        }
         thread.look = look;
         if track.is_some() {
             thread.check_state();
@@ -327,10 +343,11 @@ impl PythonProcess {
     ) {
         let judge = self.judge(stack);
         for look in &looks.earlier {
-            judge.observe(look, callers);
+            judge.observe(look, false, callers);
         }
         if looks.has_current {
-            judge.observe(&thread.look, callers);
+            // The sample itself lies between it and the look before.
+            judge.observe(&thread.look, true, callers);
             let outer = parts.iter().skip(1).map(Some).chain([None]);
             for (part, outer) in parts.iter().zip(outer) {
                 judge.observe_outermost(part, outer, callers);
@@ -444,8 +461,9 @@ impl Interpreter for PythonProcess {
         let current = finder.find(&mut learned, memory);
         let mut thread = self.take_thread(stack.thread);
         let track = track(&layout, &finder, &learned, &mut thread, memory);
+        thread.set_number(stack.thread, memory);
         let mut looks = match &track {
-            Some(track) => self.take_looks(track, stack.time, &mut thread),
+            Some(track) => self.take_looks(track, (stack.thread, stack.time), &mut thread),
             None => NewLooks::default(),
         };
         if track.is_some() && thread.is_watched(stack.time) {
@@ -470,14 +488,12 @@ impl Interpreter for PythonProcess {
         if let Some(look) = looks.current(&thread) {
             learn_entry(&finder, look, &mut learned);
         }
-        let mut parts = parts(
-            &layout,
-            &evals,
-            (&current, stack.time),
-            &mut thread.look,
-            memory,
-        );
+        for (proofs, proven) in self.newcomers.proofs() {
+            self.codes.take_in(proofs, proven, memory, names);
+        }
+        let mut parts = parts(&layout, &evals, &current, &mut thread.look, memory);
         let mut codes = codes_of(&parts, looks.earlier.iter().chain([&thread.look]));
+        codes.extend(self.newcomers.codes());
         codes.extend(self.search(&parts, stack, &learned, memory));
         self.prove(&codes, memory, names);
         self.find_running(&mut parts, stack, &evals, &mut learned);
@@ -487,15 +503,25 @@ impl Interpreter for PythonProcess {
         self.find_outer_functions(&mut parts);
         self.find_outermost(&mut parts, stack, looks.has_current);
         let mut callers = std::mem::take(&mut self.callers);
+        let mut newcomers = std::mem::take(&mut self.newcomers);
+        let judge = self.judge(stack);
+        newcomers.observe(stack.time, &judge, &mut callers);
         if thread.origin.is_none() {
-            let judge = self.judge(stack);
             let mut new = looks.earlier.iter().chain(looks.current(&thread));
-            thread.origin = new.find_map(|look| judge.origin(look));
+            // Looks at another thread begin elsewhere.
+            let is_here = |origin: &Origin| {
+                let outermost = evals.last().map(|eval| eval.cfa);
+                !stack.is_complete || outermost == Some(origin.native)
+            };
+            let own = new.find_map(|look| judge.origin(look));
+            let own = own.or_else(|| newcomers.origin(thread.owner()));
+            thread.origin = own.filter(is_here);
         }
+        self.newcomers = newcomers;
         callers.begin(stack.thread, thread.origin);
         self.observe(&looks, &parts, stack, &mut thread, &mut callers);
         let judge = self.judge(stack);
-        let functions = parts.iter().map(|part| judge.functions(part, &mut callers));
+        let functions = parts.iter().map(|part| judge.functions(part, &callers));
         let functions: Vec<Vec<Option<Caller>>> = functions.collect();
         self.callers = callers;
         let callers = functions.iter().flatten().flatten();
@@ -509,11 +535,15 @@ impl Interpreter for PythonProcess {
     }
 
     fn take_watcher(&mut self) -> Option<Box<dyn Watcher>> {
-        self.watcher.take()
+        self.watchers.pop()
     }
 
     fn forget_thread(&mut self, thread: u64) {
-        self.threads.remove(&thread);
+        if let Some(known) = self.threads.remove(&thread) {
+            let owner = known.owner();
+            self.newcomers.forget_thread(thread, owner);
+            self.callers.forget_thread(owner);
+        }
         self.callers.forget_thread(thread);
     }
 }
@@ -527,16 +557,6 @@ fn learn_entry(finder: &Finder<'_, '_>, look: &Look, learned: &mut LearnedFrames
     {
         finder.learn_seen(frame.address, learned);
     }
-}
-
-/// Returns the code objects of all frames that the parts and looks have.
-fn codes_of<'a>(parts: &[PartOfStack], looks: impl Iterator<Item = &'a Look>) -> Vec<u64> {
-    let seen = parts.iter().flat_map(|part| &part.seen);
-    let segments = looks.flat_map(|look| &look.segments);
-    let in_looks = segments.flat_map(|segment| &segment.frames);
-    let in_memory = parts.iter().filter_map(|part| part.in_memory);
-    let codes = seen.chain(in_looks).map(|frame| frame.code);
-    codes.chain(in_memory.map(|frame| frame.code)).collect()
 }
 
 #[cfg(test)]

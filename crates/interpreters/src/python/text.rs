@@ -52,3 +52,30 @@ pub(super) fn missing_bytes(bytes: &[u8]) -> Option<usize> {
     let bytes = 72 + length * width;
     (bytes > TEXT_BYTES).then_some(bytes)
 }
+
+/// Returns true for the name and file of the code object, without a line, that runs after `__init__`
+/// of a class that the interpreter calls itself. Python's own tracebacks do not show it.
+pub(super) fn is_shim((name, file): &(String, String)) -> bool {
+    name == "__init__" && file == "__init__"
+}
+
+/// Returns true for the name and file of a function that `threading` calls before or after a
+/// thread's own function.
+pub(super) fn begins_thread((name, file): &(String, String)) -> bool {
+    let is_outside = ["Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run"];
+    file.ends_with("/threading.py") && !is_outside.contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_threading_around_a_thread_do_not_tell_its_kind() {
+        let begins = |name: &str, file: &str| begins_thread(&(name.into(), file.into()));
+        let file = "/usr/lib/python3.12/threading.py";
+        assert!(begins("Event.set", file) && begins("Thread._delete", file));
+        assert!(!begins("Thread.run", file) && !begins("Thread._bootstrap_inner", file));
+        assert!(!begins("Event.set", "/srv/events.py"));
+    }
+}

@@ -39,6 +39,10 @@ pub(super) struct Thread {
     watched: u64,
     /// Number of looks without result in a row.
     failed: u32,
+    /// Number of the thread in its thread state, once looks before a sample have told it.
+    owner: Option<u64>,
+    /// Number of the thread as the process sees it.
+    number: Option<u64>,
 }
 
 impl Thread {
@@ -64,7 +68,8 @@ impl Thread {
     }
 
     /// Returns the looks that were taken since the last sample and before this one. The first one
-    /// since this one becomes the current look; then the second value is true.
+    /// since this one becomes the current look; then the second value is true. Looks at
+    /// another thread do not count.
     pub(super) fn take_looks(&mut self, time: u64) -> (Vec<Look>, bool) {
         let Some(watch) = &self.watch else {
             return (Vec::new(), false);
@@ -74,11 +79,21 @@ impl Thread {
             return (Vec::new(), false);
         }
         let earlier = self.later.partition_point(|look| look.time < time);
-        let earlier: Vec<Look> = self.later.drain(..earlier).collect();
-        let next = self.later.pop_front();
+        let mut earlier: Vec<Look> = self.later.drain(..earlier).collect();
+        self.learn_owner(&earlier);
+        let owner = self.owner();
+        earlier.retain(|look| look.owner == owner);
+        if self.owner.is_some() {
+            self.later.retain(|look| look.owner == owner);
+        }
+        let is_own = (self.later.front()).is_some_and(|look| look.owner == owner);
+        let next = is_own.then(|| self.later.pop_front()).flatten();
         self.watched = earlier.last().map_or(self.watched, |look| look.time);
         let is_new = next.is_some();
         if let Some(next) = next {
+            if self.number == Some(next.owner) {
+                self.owner = self.number;
+            }
             self.watched = next.time;
             self.look = next;
         } else if self.is_watched(time) {
@@ -86,6 +101,28 @@ impl Thread {
             self.look = Look::default();
         }
         (earlier, is_new)
+    }
+
+    /// Learns which number the thread state has for this thread. Looks before a sample are of the
+    /// thread itself. Later ones are not if it has ended meanwhile: the next thread gets its thread
+    /// state and its native stack.
+    fn learn_owner(&mut self, earlier: &[Look]) {
+        let number = self.number.unwrap_or(0);
+        let has_own = |look: &&Look| look.owner == number;
+        let own = earlier.iter().find(has_own).or(earlier.last());
+        if let Some(own) = own.filter(|own| self.owner.is_none() || own.owner == number) {
+            self.owner = Some(own.owner);
+        }
+    }
+
+    /// Returns the number that the thread state of this thread has.
+    pub(super) fn owner(&self) -> u64 {
+        self.owner.or(self.number).unwrap_or(0)
+    }
+
+    /// Asks for the number of this thread once.
+    pub(super) fn set_number(&mut self, id: u64, memory: &mut dyn ProcessMemory) {
+        self.number.get_or_insert_with(|| memory.number_inside(id));
     }
 
     /// Returns true if the thread was watched shortly before a time.
@@ -133,4 +170,45 @@ pub(super) fn track(
         };
     }
     Track::new(layout, thread.state?, below, finder.evals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watch::tests::{Process, STATE};
+    use super::*;
+
+    #[test]
+    fn looks_at_the_next_thread_with_the_thread_state_do_not_count() {
+        let (mut process, track) = Process::with_thread();
+        let number = STATE + track.layout.thread_id;
+        let mut thread = Thread::default();
+        thread.set_number(5, &mut process);
+        let mut watcher = thread.watch(&track, 10, (0, &[])).unwrap();
+        let mut look = |process: &mut Process, owner: u64, time: u64| {
+            process.words.insert(number, owner);
+            process.time = time;
+            watcher.look(process);
+        };
+        look(&mut process, 5, 11);
+        assert!(thread.take_looks(10).1, "its own");
+        look(&mut process, 6, 21);
+        let (earlier, is_new) = thread.take_looks(20);
+        assert!(earlier.is_empty() && !is_new, "of the next thread");
+        assert!(thread.take_looks(30).0.is_empty());
+    }
+
+    #[test]
+    fn looks_before_a_sample_tell_an_unexpected_number() {
+        let (mut process, track) = Process::with_thread();
+        // As after a fork without the interpreter's knowledge.
+        process.words.insert(STATE + track.layout.thread_id, 9);
+        let mut thread = Thread::default();
+        thread.set_number(5, &mut process);
+        let mut watcher = thread.watch(&track, 10, (0, &[])).unwrap();
+        process.time = 11;
+        watcher.look(&mut process);
+        assert!(!thread.take_looks(10).1, "it may have ended");
+        let (earlier, _) = thread.take_looks(20);
+        assert_eq!((earlier.len(), thread.owner()), (1, 9));
+    }
 }

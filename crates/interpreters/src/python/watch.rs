@@ -15,7 +15,7 @@ use super::snapshot::RecentAddresses;
 use crate::{MemoryRead, ProcessMemory, Watcher};
 
 /// Nanoseconds for which looks continue after a sample. The reader sees samples up to 32 ms later.
-const PATIENCE: u64 = 60_000_000;
+pub(super) const PATIENCE: u64 = 60_000_000;
 
 /// Maximum number of looks that wait for samples. At the limit the oldest is dropped.
 const MAX_LOOKS: usize = 64;
@@ -59,11 +59,23 @@ struct Shared {
 #[derive(Debug)]
 struct PythonWatcher {
     shared: Arc<Mutex<Shared>>,
+    looker: Looker,
+    /// Factor of the interval, which doubles with each look that finds no change.
+    rest: u64,
+    proofs: Proofs,
+}
+
+/// Takes looks at one thread.
+#[derive(Debug, Default)]
+pub(super) struct Looker {
     /// Places of frames in the last looks. Most of them have frames in the next one.
     places: RecentAddresses<MAX_PLACES>,
     last: LastLook,
-    /// Factor of the interval, which doubles with each look that finds no change.
-    rest: u64,
+}
+
+/// Code objects that looks have read.
+#[derive(Debug, Default)]
+pub(super) struct Proofs {
     codes: FxHashMap<u64, Seen>,
 }
 
@@ -87,10 +99,9 @@ impl Watch {
         }));
         let watcher = PythonWatcher {
             shared: Arc::clone(&shared),
-            places: RecentAddresses::default(),
-            last: LastLook::default(),
+            looker: Looker::default(),
             rest: 1,
-            codes: FxHashMap::default(),
+            proofs: Proofs::default(),
         };
         (Self(shared), Box::new(watcher))
     }
@@ -129,20 +140,13 @@ impl Watcher for PythonWatcher {
             let shared = locked(&self.shared);
             (Arc::clone(&shared.track), shared.codes.clone())
         };
-        let found = (0..ATTEMPTS).find_map(|_| {
-            let places = self.places.get();
-            let mut first = FirstReads::new(&track, &self.last, places, memory);
-            self.places.retain(|place| first.has(place));
-            let segments = first.walk(&track, memory)?;
-            let proofs = self.proofs(&segments, &sampled, first.began());
-            first.confirm(&track, segments, proofs, &mut self.last, memory)
-        });
-        let Some(look) = found.filter(|_| memory.is_confirmed()) else {
+        let found = (self.looker).look(&track, &sampled, &mut self.proofs, memory);
+        let found = found.filter(|look| !look.is_partial && memory.is_confirmed());
+        let Some(look) = found else {
             locked(&self.shared).from = memory.time().saturating_add(FREQUENT);
             return;
         };
-        self.places.add(&track.places(&look.segments));
-        self.rest = match self.last.is_unchanged {
+        self.rest = match self.looker.is_unchanged() {
             true => (2 * self.rest).min(MAX_REST),
             false => 1,
         };
@@ -157,10 +161,45 @@ impl Watcher for PythonWatcher {
     }
 }
 
-impl PythonWatcher {
+impl Looker {
+    /// Looks at the thread of a track, and proves the code objects of its frames and these ones.
+    pub(super) fn look(
+        &mut self,
+        track: &Track,
+        sampled: &[u64],
+        proofs: &mut Proofs,
+        memory: &mut dyn ProcessMemory,
+    ) -> Option<Look> {
+        let mut partial = None;
+        let look = (0..ATTEMPTS).find_map(|_| {
+            let places = self.places.get();
+            let mut first = FirstReads::new(track, &self.last, places, memory);
+            self.places.retain(|place| first.has(place));
+            let segments = first.walk(track, memory)?;
+            let proofs = proofs.reads(&segments, sampled, first.began());
+            let look = first.confirm(track, segments, proofs, &mut self.last, memory)?;
+            match look.is_partial {
+                true => partial = Some(look),
+                false => return Some(look),
+            }
+            None
+        });
+        if let Some(look) = &look {
+            self.places.add(&track.places(&look.segments));
+        }
+        look.or(partial)
+    }
+
+    /// Returns true if the last look found the same as the one before.
+    pub(super) const fn is_unchanged(&self) -> bool {
+        self.last.is_unchanged
+    }
+}
+
+impl Proofs {
     /// Returns reads of the code objects that are new, or whose last proof is old: of frames, and of
     /// the last samples.
-    fn proofs(&mut self, segments: &[Segment], sampled: &[u64], now: u64) -> Vec<MemoryRead> {
+    fn reads(&mut self, segments: &[Segment], sampled: &[u64], now: u64) -> Vec<MemoryRead> {
         if self.codes.len() > MAX_CODES {
             self.codes.clear();
         }
@@ -185,31 +224,32 @@ impl PythonWatcher {
     }
 }
 
-fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+pub(super) fn locked<Of>(shared: &Mutex<Of>) -> MutexGuard<'_, Of> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::current::EvalFrame;
     use super::super::layout::Layout;
     use super::super::slots::Site;
     use super::super::snapshot::PAGE;
     use super::*;
 
-    const STATE: u64 = 0x10_0000;
-    const STACK: u64 = 0x7ffc_0000_1000;
+    pub(crate) const STATE: u64 = 0x10_0000;
+    pub(crate) const STACK: u64 = 0x7ffc_0000_1000;
     /// `_PyCFrame`, and the frame before the outermost Python frame, both in the native frame.
-    const CFRAME: u64 = STACK + 0x100;
-    const ENTRY: u64 = STACK + 0x140;
-    const OUTER: u64 = 0x20_0000;
-    const INNER: u64 = OUTER + 0x60;
+    pub(crate) const CFRAME: u64 = STACK + 0x100;
+    pub(crate) const ENTRY: u64 = STACK + 0x140;
+    pub(crate) const OUTER: u64 = 0x20_0000;
+    pub(crate) const INNER: u64 = OUTER + 0x60;
 
     /// A process by its words. Pages with any word are readable.
-    struct Process {
-        words: FxHashMap<u64, u64>,
+    pub(crate) struct Process {
+        pub(crate) words: FxHashMap<u64, u64>,
         batches: usize,
         is_confirmed: bool,
+        pub(crate) time: u64,
     }
 
     impl ProcessMemory for Process {
@@ -228,50 +268,63 @@ mod tests {
         fn is_confirmed(&self) -> bool {
             self.is_confirmed
         }
+
+        fn time(&self) -> u64 {
+            self.time
+        }
+    }
+
+    impl Process {
+        /// Returns a process of 3.12 with a thread at [`STATE`] that runs two functions, and its track.
+        pub(crate) fn with_thread() -> (Self, Track) {
+            let layout = Layout::of(12).unwrap();
+            let words = [
+                (STATE + layout.thread, CFRAME),
+                (CFRAME, INNER),
+                (INNER, 0x30_0000),
+                (INNER + 8, OUTER),
+                (OUTER, 0x30_0100),
+                (OUTER + 8, ENTRY),
+            ];
+            let process = Self {
+                words: words.into_iter().collect(),
+                batches: 0,
+                is_confirmed: true,
+                time: 0,
+            };
+            let (sp, cfa) = (STACK, STACK + 0x200);
+            let eval = EvalFrame {
+                index: 0,
+                site: Site::Running,
+                is_starting: false,
+                sp,
+                cfa,
+            };
+            let track = Track::new(&layout, STATE, cfa - CFRAME, &[eval]).unwrap();
+            (process, track)
+        }
     }
 
     #[test]
     fn a_thread_at_the_place_of_the_last_look_costs_one_batch() {
-        let layout = Layout::of(12).unwrap();
-        let thread = STATE + layout.thread;
-        let words = [
-            (thread, CFRAME),
-            (CFRAME, INNER),
-            (INNER, 0x30_0000),
-            (INNER + 8, OUTER),
-            (OUTER, 0x30_0100),
-            (OUTER + 8, ENTRY),
-        ];
-        let mut process = Process {
-            words: words.into_iter().collect(),
-            batches: 0,
-            is_confirmed: true,
-        };
-        let (sp, cfa) = (STACK, STACK + 0x200);
-        let eval = EvalFrame {
-            index: 0,
-            site: Site::Running,
-            is_starting: false,
-            sp,
-            cfa,
-        };
-        let track = Track::new(&layout, STATE, cfa - CFRAME, &[eval]).unwrap();
+        let (mut process, track) = Process::with_thread();
         let (watch, mut watcher) = Watch::new(track, 0);
         let mut look = |process: &mut Process| {
             let before = process.batches;
             watcher.look(process);
             let mut looks = VecDeque::new();
             watch.take(&mut looks);
-            let frames = looks
-                .pop_front()
-                .map(|look| look.segments.iter().map(|one| one.frames.len()).sum());
-            (frames, process.batches - before)
+            let found = looks.pop_front().map(|look| {
+                let frames = look.segments.iter().map(|one| one.frames.len());
+                (frames.sum::<usize>(), look.is_repeat)
+            });
+            (found, process.batches - before)
         };
-        let (frames, batches): (Option<usize>, usize) = look(&mut process);
-        assert!(frames == Some(2) && batches > 1, "{batches}");
-        assert_eq!(look(&mut process), (Some(2), 1));
+        let (found, batches) = look(&mut process);
+        assert!(found == Some((2, false)) && batches > 1, "{batches}");
+        assert_eq!(look(&mut process), (Some((2, true)), 1));
         process.words.insert(CFRAME, OUTER);
-        assert_eq!(look(&mut process), (Some(1), 2), "read twice");
+        assert_eq!(look(&mut process), (Some((1, false)), 2), "read twice");
         process.is_confirmed = false;
         assert_eq!(look(&mut process).0, None, "of another process");
     }

@@ -13,6 +13,7 @@ use rprof_interpreters::{
     may_contain_runtime, runtimes_of, switches_stacks,
 };
 use rprof_jit::{InterpretedNames, is_jitdump, may_hold_jit_code};
+use rprof_launch::procfs::Procfs;
 use rprof_processes::{ImageId, LiveMap, Pid};
 use rprof_records::Mapped;
 use rprof_unwind::{FrameKind, Memory, Registers, StackFrame};
@@ -54,6 +55,8 @@ struct WatchedProcess {
     reader: Option<Reader>,
     has_jitdump: bool,
     is_announced: bool,
+    /// Whether the process has another PID namespace than the samples, once known.
+    is_in_other_namespace: Option<bool>,
     failed_searches: FailedSearches,
 }
 
@@ -216,6 +219,7 @@ impl Interpreters {
         let mut memory = LiveMemory {
             memory: sources.memory,
             pid: sample.pid,
+            is_in_other_namespace: &mut process.is_in_other_namespace,
             batches_left: MAX_BATCHES,
             duration: Duration::ZERO,
             time: 0,
@@ -364,6 +368,7 @@ impl Names for Addresses<'_> {
 struct LiveMemory<'a> {
     memory: &'a ProcessMemories,
     pid: Pid,
+    is_in_other_namespace: &'a mut Option<bool>,
     batches_left: u32,
     duration: Duration,
     time: u64,
@@ -396,5 +401,15 @@ impl ProcessMemory for LiveMemory<'_> {
 
     fn time(&self) -> u64 {
         self.time
+    }
+
+    fn number_inside(&mut self, thread: u64) -> u64 {
+        let number = |id: u32| Procfs::default().status(id)?.innermost_id;
+        let is_in_other_namespace = self.is_in_other_namespace.get_or_insert_with(|| {
+            let pid = self.pid.0.cast_unsigned();
+            number(pid).is_some_and(|inside| inside != pid)
+        });
+        let inside = is_in_other_namespace.then(|| number(u32::try_from(thread).ok()?));
+        inside.flatten().map_or(thread, u64::from)
     }
 }
