@@ -19,7 +19,7 @@ use super::parts::{EntrySites, Judge, PartOfStack, codes_of, parts};
 use super::search::Instructions;
 use super::slots::{Site, value};
 use super::snapshot::RecentAddresses;
-use super::thread::{Thread, track};
+use super::thread::{Thread, learn_entry, track};
 use crate::{
     CodeKind, Found, Interpreter, MemoryRead, Names, NativeFrame, ProcessMemory, Stack,
     UNNAMED_PYTHON, Urgency, Watcher,
@@ -256,10 +256,9 @@ impl PythonProcess {
         self.watchers.extend(thread.watch(track, time, pace));
         if !self.threads.is_empty() {
             // Its own watcher leads to its outermost functions less often.
-            let owner = thread.origin.map(|_| thread.owner());
-            let (own, pace) = ((id, owner), (time, self.pace.interval()));
-            let watcher = self.newcomers.handle_sample(own, track, pace);
-            self.watchers.extend(watcher);
+            let own = (id, thread.origin.map(|_| thread.owner()));
+            let pace = (time, self.pace.interval());
+            (self.watchers).extend(self.newcomers.handle_sample(own, track, pace));
         }
         let (earlier, has_current) = thread.take_looks(time);
         NewLooks {
@@ -509,10 +508,8 @@ impl Interpreter for PythonProcess {
         if thread.origin.is_none() {
             let mut new = looks.earlier.iter().chain(looks.current(&thread));
             // Looks at another thread begin elsewhere.
-            let is_here = |origin: &Origin| {
-                let outermost = evals.last().map(|eval| eval.cfa);
-                !stack.is_complete || outermost == Some(origin.native)
-            };
+            let outermost = (evals.last().filter(|_| stack.is_complete)).map(|eval| eval.cfa);
+            let is_here = |origin: &Origin| outermost.is_none_or(|cfa| cfa == origin.native);
             let own = new.find_map(|look| judge.origin(look));
             let own = own.or_else(|| newcomers.origin(thread.owner()));
             thread.origin = own.filter(is_here);
@@ -545,17 +542,6 @@ impl Interpreter for PythonProcess {
             self.callers.forget_thread(owner);
         }
         self.callers.forget_thread(thread);
-    }
-}
-
-/// Learns where an entry of the interpreter keeps its frame, if a look shows the innermost one.
-fn learn_entry(finder: &Finder<'_, '_>, look: &Look, learned: &mut LearnedFrames) {
-    if finder.layout.kind == FrameKind::Entries
-        && let Some(segment) = look.segments.first()
-        && finder.evals.first().map(|eval| eval.cfa) == Some(segment.part.native)
-        && let Some(frame) = segment.frames.first()
-    {
-        finder.learn_seen(frame.address, learned);
     }
 }
 

@@ -172,6 +172,17 @@ pub(super) fn track(
     Track::new(layout, thread.state?, below, finder.evals)
 }
 
+/// Learns where an entry of the interpreter keeps its frame, if a look shows the innermost one.
+pub(super) fn learn_entry(finder: &Finder<'_, '_>, look: &Look, learned: &mut LearnedFrames) {
+    if finder.layout.kind == FrameKind::Entries
+        && let Some(segment) = look.segments.first()
+        && finder.evals.first().map(|eval| eval.cfa) == Some(segment.part.native)
+        && let Some(frame) = segment.frames.first()
+    {
+        finder.learn_seen(frame.address, learned);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::watch::tests::{Process, STATE};
