@@ -29,8 +29,22 @@ fn callers_of_assembly_are_not_skipped() {
             here.record("-e cpu-clock:u -F 4999 -g", &program, "1.6");
             let stacks = folded(&here.rprof("collapse --weight samples").ok());
             for name in [
-                "straight", "pushes", "later", "computed", "table", "naked", "calls", "handler",
-                "tail", "register", "redzone", "half", "pushed", "overwritten", "epilogue", "trap",
+                "straight",
+                "pushes",
+                "later",
+                "computed",
+                "table",
+                "naked",
+                "calls",
+                "handler",
+                "tail",
+                "register",
+                "redzone",
+                "half",
+                "pushed",
+                "overwritten",
+                "epilogue",
+                "trap",
             ] {
                 let counts = shape(&stacks, name);
                 println!("{flags:?}, {name}: {counts:?}");
