@@ -215,10 +215,14 @@ fn what_is_attached_is_judged_by_its_own_time() {
 
 fn seconds_before(run: &Run, text: &str) -> f64 {
     let said = run.err();
-    // The sum of a time that may be either comes first.
-    let said = said
-        .split_once("at least ")
-        .map_or(&*said, |(_, least)| least);
+    // The sum of a time that may be either comes first, and may stand alone.
+    let said = match said.split_once(" s asleep or waiting for a CPU") {
+        Some((_, rest)) => match rest.split_once("at least ") {
+            Some((_, least)) => least,
+            None => return 0.0,
+        },
+        None => &said,
+    };
     let (before, _) = said
         .split_once(text)
         .unwrap_or_else(|| panic!("no {text:?}: {run}"));

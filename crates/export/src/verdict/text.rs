@@ -110,8 +110,7 @@ impl Finding {
                         }
                     };
                     return format!(
-                        "on CPU {used} s of {wall} s: {} s asleep or waiting for a CPU (`record \
-                         --off-cpu` shows which){clear}{stopped}",
+                        "on CPU {used} s of {wall} s: {} s asleep or waiting for a CPU{clear}{stopped}",
                         seconds(off_cpu.unclear + off_cpu.waiting + off_cpu.asleep)
                     );
                 }
