@@ -165,7 +165,7 @@ pub(super) static SHORT_HELPS: &[ShortHelp] = &[
             "interval-print",
             "per",
             "repeat",
-            "time",
+            "repeat-for",
             "warmup",
             "fail-above",
             "format",
