@@ -82,7 +82,7 @@ struct Finer {
     since_ordinary: Duration,
 }
 
-/// What was seen since the last look.
+/// Counts since the last look.
 #[derive(Debug, Default)]
 struct Look {
     ended: u32,

@@ -20,7 +20,7 @@ const ENTRIES: usize = 1 << 14;
 /// Number of callee-saved registers of x86-64.
 const MAX_SAVED: usize = 7;
 
-/// How the code contradicts a rule.
+/// Contradiction between code and the rule that describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
     None,

@@ -83,34 +83,26 @@ fn time_off_the_cpu_is_sleep_or_waiting_for_a_cpu() {
         ["on CPU 0.800 s of 2.60 s: asleep or waiting for a CPU otherwise"]
     );
     // Several threads waited at the same time.
-    let unclear = CpuTime {
-        waiting: ms(1700),
-        unclear: Duration::from_millis(1600),
-        ..time(799, 800, 2600, 3)
+    let unclear = |waiting, unclear| {
+        words(CpuTime {
+            waiting: ms(waiting),
+            unclear: Duration::from_millis(unclear),
+            ..time(799, 800, 2600, 3)
+        })
     };
     assert_eq!(
-        words(unclear),
+        unclear(1700, 1600),
         [
             "on CPU 0.800 s of 2.60 s: 1.80 s asleep or waiting for a CPU, at least 0.100 s waiting, \
              0.100 s asleep"
         ]
     );
-    let almost_all = CpuTime {
-        waiting: ms(1800),
-        unclear: Duration::from_millis(1790),
-        ..time(799, 800, 2600, 3)
-    };
     assert_eq!(
-        words(almost_all),
+        unclear(1800, 1790),
         ["on CPU 0.800 s of 2.60 s: 1.80 s asleep or waiting for a CPU"]
     );
-    let partly = CpuTime {
-        waiting: ms(1700),
-        unclear: Duration::from_millis(200),
-        ..time(799, 800, 2600, 3)
-    };
     assert_eq!(
-        words(partly),
+        unclear(1700, 200),
         [
             "on CPU 0.800 s of 2.60 s: 1.50 s waiting for a CPU, 0.100 s asleep, 0.200 s one or the \
              other"

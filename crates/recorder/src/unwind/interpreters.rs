@@ -55,7 +55,7 @@ struct WatchedProcess {
     reader: Option<Reader>,
     has_jitdump: bool,
     is_announced: bool,
-    /// Whether the process has another PID namespace than the samples, once known.
+    /// True if the process has another PID namespace than the samples; `None` until it is known.
     is_in_other_namespace: Option<bool>,
     failed_searches: FailedSearches,
 }
