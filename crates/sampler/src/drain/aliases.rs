@@ -1,29 +1,79 @@
-//! Ids of events that were opened again.
+//! Ids that stand for an event of this session.
 //!
-//! Headers of recordings and tables of receivers have the ids from the start. So records of a new
-//! event get its predecessor's id.
+//! Headers of recordings and tables of receivers have the ids from the start. So records of an
+//! event that was opened again get its predecessor's id.
+//!
+//! Linux prepares the sample of a software event once for all recorders that count the event on a
+//! thread (`do_perf_sw_event`). So samples can have the id of another recorder's event, at least on
+//! Linux 6.18. Only one event of the session can be meant, unless it has several that the kernel
+//! counts this way.
 
-use rprof_records::RecordType;
+use crate::open::EventIds;
+use rprof_perf_event::Software;
+use rprof_records::{EventKind, RecordType};
+use std::collections::HashSet;
+use std::sync::Arc;
 
-/// Id of a new event, and of the first event in its place.
+/// Ids in records, and those that replace them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Aliases(Vec<(u64, u64)>);
+pub(crate) struct Aliases {
+    /// Id of a new event, and of the first event in its place.
+    renewed: Vec<(u64, u64)>,
+    shared: Option<Arc<SharedEvent>>,
+}
+
+/// A software event that other recorders may count too.
+#[derive(Debug)]
+struct SharedEvent {
+    /// Id for samples of unknown ids.
+    id: u64,
+    known: HashSet<u64>,
+}
 
 impl Aliases {
+    /// Takes the ids of a session's events.
+    pub(crate) fn of(events: &[EventIds]) -> Aliases {
+        let mut shared = events.iter().filter(|event| can_be_shared(event));
+        let shared = match (shared.next(), shared.next()) {
+            (Some(event), None) => event.ids.first().copied(),
+            _ => None,
+        };
+        let known = || {
+            events
+                .iter()
+                .flat_map(|event| &event.ids)
+                .copied()
+                .collect()
+        };
+        Aliases {
+            renewed: Vec::new(),
+            shared: shared.map(|id| {
+                let known = known();
+                Arc::new(SharedEvent { id, known })
+            }),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.renewed.is_empty() && self.shared.is_none()
     }
 
     /// Adds a new event in place of `old`. Returns the first event's id.
     pub(super) fn add(&mut self, new: u64, old: u64) -> u64 {
         let first = self.first_of(old).unwrap_or(old);
-        self.0.push((new, first));
+        self.renewed.push((new, first));
         first
     }
 
     fn first_of(&self, id: u64) -> Option<u64> {
-        let found = self.0.iter().find(|(new, _)| *new == id);
+        let found = self.renewed.iter().find(|(new, _)| *new == id);
         found.map(|(_, first)| *first)
+    }
+
+    /// Returns the id for an unknown one of a sample.
+    fn of_shared(&self, id: u64) -> Option<u64> {
+        let shared = self.shared.as_ref()?;
+        (!shared.known.contains(&id)).then_some(shared.id)
     }
 
     /// Replaces the ids in whole records with IDENTIFIER.
@@ -34,7 +84,8 @@ impl Aliases {
                 break;
             };
             let trailer = size.saturating_sub(8);
-            let (in_body, has_trailer) = match RecordType(u32::from_ne_bytes([a, b, c, d])) {
+            let kind = RecordType(u32::from_ne_bytes([a, b, c, d]));
+            let (in_body, has_trailer) = match kind {
                 RecordType::SAMPLE => (Some(8), false),
                 RecordType::LOST => (Some(8), true),
                 RecordType::THROTTLE | RecordType::UNTHROTTLE => (Some(16), true),
@@ -42,20 +93,37 @@ impl Aliases {
             };
             let places = in_body.into_iter().chain(has_trailer.then_some(trailer));
             for at in places.filter(|at| *at >= 8) {
-                self.replace(record, at);
+                self.replace(record, at, kind == RecordType::SAMPLE);
             }
             records = rest;
         }
     }
 
-    fn replace(&self, record: &mut [u8], at: usize) {
-        let word = record.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>);
-        if let Some(word) = word
-            && let Some(first) = self.first_of(u64::from_ne_bytes(*word))
-        {
+    fn replace(&self, record: &mut [u8], at: usize, is_sample: bool) {
+        let Some(word) = record.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) else {
+            return;
+        };
+        let id = u64::from_ne_bytes(*word);
+        let first = self.first_of(id);
+        let first = first.or_else(|| is_sample.then(|| self.of_shared(id)).flatten());
+        if let Some(first) = first {
             *word = first.to_ne_bytes();
         }
     }
+}
+
+/// Returns true if the kernel counts the event for all recorders at once. Clocks have timers of
+/// their own, and the last two count nothing.
+fn can_be_shared(event: &EventIds) -> bool {
+    const OTHERS: [Software; 4] = [
+        Software::CPU_CLOCK,
+        Software::TASK_CLOCK,
+        Software::DUMMY,
+        Software::BPF_OUTPUT,
+    ];
+    event.attr.kind == EventKind::SOFTWARE
+        && event.attr.period_or_freq > 0
+        && !OTHERS.contains(&Software(event.attr.config))
 }
 
 #[cfg(test)]

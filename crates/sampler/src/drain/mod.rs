@@ -32,6 +32,7 @@ mod threads;
 mod trace;
 mod trim;
 
+pub(crate) use aliases::Aliases;
 pub use batch::{Batch, NO_CPU, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;

@@ -30,6 +30,7 @@ pub(crate) struct DrainConfig {
     pub(crate) samples: SampleLayout,
     pub(crate) sideband: SampleLayout,
     pub(crate) dumps: Dumps,
+    pub(crate) aliases: Aliases,
     pub(crate) bases: StackBases,
     pub(crate) clock: Clock,
     /// Bytes of the overwritten rings; 0 without.
@@ -67,6 +68,7 @@ impl DrainThreads {
             samples,
             sideband,
             dumps,
+            aliases,
             bases,
             clock,
             snapshot_bytes,
@@ -136,7 +138,7 @@ impl DrainThreads {
                 crowded: WATERMARKS * numbers.len(),
                 urgency,
                 watermark: 0,
-                aliases: Aliases::default(),
+                aliases: aliases.clone(),
                 is_renewed: false,
                 counts: DrainCounts::default(),
             };

@@ -72,6 +72,7 @@ fn start_with(
         samples: layout.clone(),
         sideband: layout,
         dumps: Dumps::new(),
+        aliases: Aliases::default(),
         bases: StackBases::default(),
         clock: Clock::MONOTONIC,
         snapshot_bytes: 0,

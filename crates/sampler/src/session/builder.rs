@@ -4,7 +4,7 @@ use super::online::OnlineCpus;
 use super::{Session, SessionError};
 use crate::clock::since_boot;
 use crate::drain::OverwrittenRings;
-use crate::drain::{DrainConfig, DrainThreads, Dumps, StackBases};
+use crate::drain::{Aliases, DrainConfig, DrainThreads, Dumps, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{
     self, Contexts, CpuRings, Degradation, EventIds, Opened, Plan, Probe, Role, Scope, Threads,
@@ -323,6 +323,7 @@ impl SessionBuilder {
             samples,
             sideband,
             dumps: layouts_of_dumps(&events),
+            aliases: Aliases::of(&events),
             bases: stack_bases.clone(),
             clock: self.options.clock.unwrap_or_default(),
             snapshot_bytes: overwritten.bytes(),

@@ -1,6 +1,7 @@
 //! Attaching to running processes.
 
 use super::support::*;
+use rprof_events::Event;
 use rprof_launch::{Launcher, Target, WaitOutcome};
 use rprof_records::{AttrFlags, Record, RecordType};
 use rprof_sampler::{OpenEventsError, Session, SessionBuilder, SessionError, Stream};
@@ -123,6 +124,37 @@ fn a_process_and_what_it_starts_is_followed() {
             .iter()
             .all(|pid| *pid == program.pid() || born.contains(pid))
     );
+}
+
+/// Linux 6.18 gives the samples of one of the sessions the ids of the other.
+#[test]
+fn sessions_that_sample_the_same_page_faults_have_their_own_ids() {
+    let program = Program::sh("while :; do ( : ); done");
+    let begin = || {
+        let faults = Event::parse("page-faults").unwrap();
+        let builder = Session::builder().event(faults).period(1);
+        attach(builder.target(Target::Processes(vec![program.pid()])))
+    };
+    let Some((early, mut late)) = begin().zip(begin()) else {
+        return;
+    };
+    let own =
+        |session: &Session| -> HashSet<u64> { session.events()[0].ids.iter().copied().collect() };
+    let (early_ids, late_ids) = (own(&early), own(&late));
+    late.start().unwrap();
+    let samples = |recorded: &Recorded| recorded.of(RecordType::SAMPLE).count();
+    let early = record_until(early, |recorded| samples(recorded) > 1000);
+    let late = stopped(late);
+    assert!(samples(&late) > 1000);
+    for (recorded, ids) in [(early, early_ids), (late, late_ids)] {
+        let foreign = recorded.of(RecordType::SAMPLE).filter(|got| {
+            let Record::Sample(sample) = recorded.decoded(got) else {
+                return true;
+            };
+            !sample.id().is_some_and(|id| ids.contains(&id))
+        });
+        assert_eq!(foreign.count(), 0, "of {}", samples(&recorded));
+    }
 }
 
 #[test]
