@@ -151,6 +151,22 @@ fn every_allocation_has_the_stack_of_its_function() {
 }
 
 #[test]
+fn stacks_that_are_cut_do_not_count_as_complete() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let recorder = here.rprof("record --alloc=4K --").arg(c("allocations.c"));
+    recorder.words("deep calloc").ok();
+    // Each distinct stack is one sample.
+    let stacks = stacks(&here, "--at ever");
+    let complete = stacks.keys().filter(|stack| stack.contains(";_start;"));
+    let share = 100.0 * complete.count() as f64 / stacks.len() as f64;
+    assert!(share < 100.0, "{stacks:?}");
+    let report = here.rprof("report --at ever").ok().stdout;
+    let line = format!("# stacks: {share:.1}% reach their root");
+    assert!(report.contains(&line), "{line} {report}");
+}
+
+#[test]
 fn the_peak_is_the_moment_with_most_in_use() {
     needs!(PerfEvents);
     let here = Here::new();

@@ -26,6 +26,7 @@ pub(crate) struct KnownStack {
     pub(crate) cpu: u32,
     pub(crate) ip: u64,
     pub(crate) address: u64,
+    /// All samples of a stack agree on [`Misc::TRUNCATED_STACK`].
     pub(crate) misc: Misc,
     /// Leaf first, with markers.
     pub(crate) chain: Box<[u64]>,
@@ -71,12 +72,13 @@ impl DistinctStacks {
         chain.extend(entries.filter(|address| !is_own(*address)));
         let is_full = self.stacks.len() >= MAX_STACKS || self.bytes >= MAX_BYTES;
         let (pid, tid) = (sample.pid().unwrap_or(0), sample.tid().unwrap_or(0));
-        let mut hash = hash_of(pid, tid, &chain);
+        let is_cut = misc.has(Misc::TRUNCATED_STACK);
+        let mut hash = hash_of(pid, tid, is_cut, &chain);
         if is_full && !self.by_hash.contains_key(&hash) {
             self.refused += 1;
             chain.clear();
             chain.extend([ContextMarker::USER.0, self.further]);
-            hash = hash_of(pid, tid, &chain);
+            hash = hash_of(pid, tid, is_cut, &chain);
         }
         // Different stacks with equal hashes get neighbouring keys.
         let id = loop {
@@ -96,10 +98,12 @@ impl DistinctStacks {
                 self.by_hash.insert(hash, id);
                 break id;
             };
-            let known = self.stacks.get(id as usize);
-            if known
-                .is_some_and(|known| (known.pid, known.tid) == (pid, tid) && *known.chain == *chain)
-            {
+            let is_same = |known: &KnownStack| {
+                (known.pid, known.tid) == (pid, tid)
+                    && known.misc.has(Misc::TRUNCATED_STACK) == is_cut
+                    && *known.chain == *chain
+            };
+            if self.stacks.get(id as usize).is_some_and(is_same) {
                 break id;
             }
             hash = hash.wrapping_add(1);
@@ -107,7 +111,7 @@ impl DistinctStacks {
         if let Some(stack) = self.stacks.get_mut(id as usize) {
             (stack.time, stack.misc) = (time, misc);
             stack.cpu = sample.cpu().unwrap_or(0);
-            stack.ip = sample.ip().unwrap_or(0);
+            stack.ip = sample.ip().filter(|ip| !is_own(*ip)).unwrap_or(0);
             stack.address = sample.addr().unwrap_or(0);
         }
         self.chain = chain;
@@ -137,8 +141,8 @@ impl DistinctStacks {
     }
 }
 
-fn hash_of(pid: i32, tid: i32, chain: &[u64]) -> u64 {
+fn hash_of(pid: i32, tid: i32, is_cut: bool, chain: &[u64]) -> u64 {
     let mut hasher = FxHasher::default();
-    (pid, tid, chain).hash(&mut hasher);
+    (pid, tid, is_cut, chain).hash(&mut hasher);
     hasher.finish()
 }

@@ -222,13 +222,13 @@ impl Allocations {
         let time_of = |stack: &StackNumber| stacks.get(*stack).map_or(0, |known| known.time);
         for step in self.history.take(self.last, now, time_of) {
             let event = event_of(&step, FIRST_OVER_TIME);
-            if let Some(fields) = self.fields(step.key, step.amount) {
+            if let Some((misc, fields)) = self.fields(step.key, step.amount) {
                 let fields = SampleFields {
                     time: step.since,
                     addr: self.last,
                     ..fields
                 };
-                self.summed.put(event, Misc::USER, fields, output)?;
+                self.summed.put(event, misc, fields, output)?;
             }
         }
         Ok(())
@@ -290,16 +290,18 @@ impl Allocations {
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
         match self.fields(stack, amount.round() as u64) {
-            Some(fields) => self.summed.put(event, Misc::USER, fields, output),
+            Some((misc, fields)) => self.summed.put(event, misc, fields, output),
             None => Ok(()),
         }
     }
 
     /// Returns the sample for an amount of one stack.
-    fn fields(&self, stack: StackNumber, period: u64) -> Option<SampleFields> {
-        Some(SampleFields {
+    fn fields(&self, stack: StackNumber, period: u64) -> Option<(Misc, SampleFields)> {
+        let stack = self.stacks.get(stack)?;
+        let fields = SampleFields {
             period,
-            ..DistinctStacks::fields(self.stacks.get(stack)?)
-        })
+            ..DistinctStacks::fields(stack)
+        };
+        Some((stack.misc, fields))
     }
 }
