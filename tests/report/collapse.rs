@@ -83,6 +83,34 @@ const NESTED: [&str; 6] = [
     "chosen",
 ];
 
+/// A `;` separates frames of folded stacks, and is part of a name elsewhere.
+#[test]
+fn only_folded_stacks_replace_semicolons_in_names() {
+    let here = Here::new();
+    let text = b"app 7 [000] 1.000000: 1000000 cpu-clock:\n\
+        \t1000 <[u8; 4]>::len+0x1 (/app)\n\t2000 sum<[u8; 4], 3>+0x1 (/app)\n\n";
+    for (command, parts) in [
+        (
+            "flamegraph -o -",
+            ["&lt;[u8; 4]&gt;::len (", "sum&lt;[u8; 4], 3&gt; ("],
+        ),
+        (
+            "export -o - --format speedscope",
+            ["\"<[u8; 4]>::len\"", "\"sum<[u8; 4], 3>\""],
+        ),
+        (
+            "export -o - --format perfetto",
+            ["<[u8; 4]>::len", "sum<[u8; 4], 3>"],
+        ),
+        ("collapse", ["sum<[u8: 4], 3>;", ";<[u8: 4]>::len 1000000"]),
+    ] {
+        let out = here.rprof(command).words("-i -").stdin(text).ok().out();
+        for part in parts {
+            assert!(out.contains(part), "{command}: {part} is not in {out}");
+        }
+    }
+}
+
 #[test]
 fn all_outputs_have_the_names_of_the_report() {
     needs!(PerfEvents, Cxx);

@@ -85,9 +85,10 @@ pub(crate) fn sentences(profile: &Profile) -> Vec<Sentence> {
             add(text, "report", 950.0);
         }
     }
-    let all = quality
-        .lost
-        .saturating_add(quality.recorded.max(quality.stacks.total));
+    let all = quality.lost.saturating_add(match quality.recorded {
+        0 => quality.stacks.total,
+        recorded => recorded,
+    });
     let lost = percent(quality.lost, all);
     if lost >= DOUBTFUL {
         let text = format!(

@@ -20,17 +20,22 @@ pub(crate) fn has_thread_frame(profile: &Profile, entry: &AggregatedStack) -> bo
     !profile.is_folded && (is_named || profile.stack(entry.stack).next().is_none())
 }
 
-/// Returns a function as a frame; an unnamed one as its object in brackets. Names from folded text
-/// are already frames.
-pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
-    let names = CleanNames::new(profile);
-    if let Some(name) = names.function(id) {
-        if profile.is_folded {
-            return name.into_owned();
-        }
-        return frame_text(&name);
+/// Returns a function's name as all outputs but folded stacks show it; an unnamed one as its object in
+/// brackets.
+pub(crate) fn shown_name(profile: &Profile, id: FunctionId) -> String {
+    match CleanNames::new(profile).function(id) {
+        Some(name) => name.into_owned(),
+        None => unnamed(profile, profile.function(id).object),
     }
-    unnamed(profile, profile.function(id).object).replace(';', ":")
+}
+
+/// Returns a function as a frame of folded stacks. Names from folded text are already frames.
+pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
+    let name = shown_name(profile, id);
+    match profile.is_folded {
+        true => name,
+        false => frame_text(&name),
+    }
 }
 
 pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {

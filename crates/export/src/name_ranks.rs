@@ -7,7 +7,7 @@ use rprof_profile::{FunctionId, Profile};
 use rustc_hash::FxHashMap;
 
 use crate::frame_kind::without_annotation;
-use crate::frame_text::{frame_name, thread_name};
+use crate::frame_text::{frame_name, shown_name, thread_name};
 use crate::names::CleanNames;
 use crate::threads::ThreadMerging;
 
@@ -39,9 +39,10 @@ impl FrameNames {
         };
         let names = map_ranges(profile.functions.len(), FEW, |part| {
             let ids = part.map(|n| FunctionId(n as u32));
-            let name = |id| match merging.is_some() && profile.is_folded {
-                true => without_annotation(&frame_name(profile, id)).to_owned(),
-                false => frame_name(profile, id),
+            let name = |id| match (merging, profile.is_folded) {
+                (Some(_), true) => without_annotation(&shown_name(profile, id)).to_owned(),
+                (Some(_), false) => shown_name(profile, id),
+                (None, _) => frame_name(profile, id),
             };
             ids.map(name).collect::<Vec<_>>()
         });
@@ -108,6 +109,7 @@ fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
         None => is_inner.then_some(b';'),
     };
     let begin = a.0[..common].cmp(&b.0[..common]);
-    // Names contain no `;`, so equal next bytes mean equal names.
+    // Names of folded lines contain no `;`, so equal next bytes mean equal names. Those of graphs may,
+    // and any order will do.
     begin.then_with(|| next(a).cmp(&next(b)))
 }

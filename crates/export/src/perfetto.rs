@@ -20,7 +20,7 @@ use rprof_profile::waits::is_of_waits;
 use rprof_profile::{FrameId, FrameListId, ObjectKind, Profile, StreamedSample, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::frame_text::frame_name;
+use crate::frame_text::shown_name;
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
 use crate::protobuf::{part, text, unsigned};
@@ -368,7 +368,7 @@ impl Interned {
             entry
         };
         for (number, function) in profile.functions.iter().enumerate() {
-            let name = frame_name(profile, rprof_profile::FunctionId(number as u32));
+            let name = shown_name(profile, rprof_profile::FunctionId(number as u32));
             data.add(interned::FUNCTION_NAME, &named(number, &name))?;
             if profile.object(function.object).kind == ObjectKind::Waiting {
                 data.add(interned::EVENT_NAME, &named(number, &name))?;

@@ -13,7 +13,7 @@ use rprof_profile::{FileId, FrameId, FrameListId, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use crate::frame_text::frame_name;
+use crate::frame_text::shown_name;
 use crate::json_writer::{JsonWriter, number};
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
@@ -158,7 +158,7 @@ fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
                 Some(source.line).filter(|line| *line > 0),
             ),
             None => (
-                frame_name(profile, frame.function),
+                shown_name(profile, frame.function),
                 line.map(|l| l.file),
                 line.map(|l| l.line),
             ),

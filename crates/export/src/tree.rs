@@ -5,8 +5,7 @@ use rprof_profile::views::call_tree::{CallNode, CallTree, Growth};
 use serde::Serialize;
 
 use crate::amounts::{SHOWN_AS_ZERO, percent};
-use crate::frame_text::unnamed;
-use crate::names::{CleanName, CleanNames};
+use crate::frame_text::shown_name;
 
 /// Options of the call trees of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -281,11 +280,7 @@ impl Drawing<'_> {
 }
 
 fn name(profile: &Profile, tree: &CallTree, node: usize) -> String {
-    let function = tree.nodes[node].function;
-    match CleanNames::new(profile).function(function) {
-        Some(name) => CleanName::into_owned(name),
-        None => unnamed(profile, profile.function(function).object),
-    }
+    shown_name(profile, tree.nodes[node].function)
 }
 
 #[cfg(test)]

@@ -60,6 +60,12 @@ pub fn is_of_memory(event: &str) -> bool {
     )
 }
 
+/// Returns true for events of memory whose samples each stand for all page faults or allocations of
+/// a stack: in bytes, or as their number.
+pub fn sums_memory(event: &str) -> bool {
+    is_of_memory(event) || matches!(event, HEAP_OBJECTS | ALLOCATED_OBJECTS)
+}
+
 /// Returns true for events of memory over time: [`GROWTH`] and [`RELEASE`]. Their address is the
 /// time of their snapshot. Their own time is one when their code was mapped.
 pub fn is_of_memory_over_time(event: &str) -> bool {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 pub use crate::event_names::{
     ALLOCATED, ALLOCATED_OBJECTS, GROWTH, HEAP, HEAP_OBJECTS, HEAP_PEAK, PEAK, RELEASE, RESIDENT,
-    TOUCHED, is_of_memory, is_of_memory_over_time,
+    TOUCHED, is_of_memory, is_of_memory_over_time, sums_memory,
 };
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, ProfileSample, SampleColumns};

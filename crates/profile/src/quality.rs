@@ -11,7 +11,8 @@ use crate::frame::{Function, Object, ObjectId};
 /// Tally of stacks with callchains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackEnds {
-    /// Samples with a callchain.
+    /// Samples with a callchain. For memory, all amounts are bytes or numbers of allocations:
+    /// see [`sums_memory`](crate::memory::sums_memory).
     pub total: u64,
     /// Stacks that reach a program's or thread's entry, or have only kernel frames.
     pub complete: u64,

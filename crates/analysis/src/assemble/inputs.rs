@@ -24,7 +24,8 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) wakers: WakerFrames,
     pub(super) frames: FrameIds,
     pub(super) one_by_one: bool,
-    pub(super) events: usize,
+    /// True for each event whose samples are sums of memory or allocations.
+    pub(super) is_of_memory: Vec<bool>,
 }
 
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use rprof_profile::intern::{Lists, Values};
-use rprof_profile::memory::{Coverage, Requests};
+use rprof_profile::memory::{Coverage, Requests, sums_memory};
 use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Profile,
     ProfileBuilder, Quality, RequestKey, SymbolTables, Thread, ThreadId, WeightUnit,
@@ -75,7 +75,9 @@ pub(crate) fn assemble(
             (false, false) => FrameIds::Functions,
         },
         one_by_one: options.columns || options.streams,
-        events: index.events.len(),
+        is_of_memory: (index.data.events().list().iter())
+            .map(|event| sums_memory(&event.name))
+            .collect(),
     };
     let shares = shares(&parts, &known);
     let quality = quality(index, &symbols, &parts, &shares, options);

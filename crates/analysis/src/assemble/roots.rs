@@ -7,28 +7,29 @@ use rprof_profile::{Function, StackEnds, StackPosition};
 use crate::assemble::inputs::AssembleInputs;
 use crate::stack_end::StackEnd;
 
-/// Adds a group's stacks to the tally. `from_root` iterates over their locations, root first.
+/// Adds `amount` stacks of a group to the tally. `from_root` iterates over their locations, root
+/// first.
 pub(super) fn tally(
     stacks: &mut StackEnds,
     from_root: impl Iterator<Item = u32>,
     end: StackEnd,
-    samples: u64,
+    amount: u64,
     known: &AssembleInputs<'_>,
 ) {
-    stacks.total += samples;
+    stacks.total += amount;
     match end {
         StackEnd::Unknown => {}
-        StackEnd::Root => stacks.complete += samples,
-        StackEnd::Cut => stacks.truncated += samples,
-        StackEnd::NoUnwindInfo => stacks.no_unwind_info += samples,
+        StackEnd::Root => stacks.complete += amount,
+        StackEnd::Cut => stacks.truncated += amount,
+        StackEnd::NoUnwindInfo => stacks.no_unwind_info += amount,
         StackEnd::OtherStack => {
-            stacks.other += samples;
-            stacks.other_stack += samples;
+            stacks.other += amount;
+            stacks.other_stack += amount;
         }
-        StackEnd::Other => stacks.other += samples,
+        StackEnd::Other => stacks.other += amount,
     }
     if end != StackEnd::Unknown {
-        stacks.unwound += samples;
+        stacks.unwound += amount;
         return;
     }
     let function = |location| {
@@ -45,14 +46,14 @@ pub(super) fn tally(
     while from_root.next_if(is_memory).is_some() {}
     let first = from_root.next();
     if has_memory && first.is_none() {
-        stacks.complete += samples;
+        stacks.complete += amount;
         return;
     }
     let outermost = first.map(|at| (known.is_kernel[at as usize], function(at)));
     let is_named = reaches_root(outermost, || from_root.next().map(function));
     match is_named || first.is_some_and(|at| known.root_code.is_root(at)) {
-        true => stacks.complete += samples,
-        false => stacks.truncated += samples,
+        true => stacks.complete += amount,
+        false => stacks.truncated += amount,
     }
 }
 

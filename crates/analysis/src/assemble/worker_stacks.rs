@@ -38,7 +38,7 @@ impl WorkerStacks {
     pub(super) fn of(part: &WorkerResult, inputs: &AssembleInputs<'_>) -> WorkerStacks {
         let mut stacks = WorkerStacks {
             at: vec![0; inputs.symbols.symbolized.len()],
-            events: vec![Weights::default(); inputs.events],
+            events: vec![Weights::default(); inputs.is_of_memory.len()],
             ..WorkerStacks::default()
         };
         let callers = part.resolved.stacks.callers();
@@ -73,11 +73,16 @@ impl WorkerStacks {
             }
             let has_frames = stack.leaf.is_some() || !stack.callers.is_empty();
             if inputs.has_callchains && has_frames {
+                // A sample of memory stands for all allocations or page faults of its stack.
+                let stands_for = match inputs.is_of_memory[group.event as usize] {
+                    true => amount.weight,
+                    false => amount.samples,
+                };
                 tally(
                     &mut stacks.ends,
                     stack.root_first(),
                     group.end,
-                    amount.samples,
+                    stands_for,
                     inputs,
                 );
             }

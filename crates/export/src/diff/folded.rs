@@ -16,7 +16,7 @@ use crate::frame_text::frame_text;
 /// # Errors
 /// Fails if the writer does.
 pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
-    let names = frames(diff);
+    let names: Vec<String> = names(diff).map(|name| frame_text(&name)).collect();
     let comms = comms(diff);
     let mut lines: Vec<(String, [u64; 2])> = (diff.stacks.iter())
         .map(|stack| {
@@ -43,16 +43,15 @@ pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
-    (diff.functions.iter())
-        .map(|row| match &row.name {
-            Some(name) => frame_text(&clean(name)),
-            None => match &*clean(&row.object) {
-                "[unknown]" | "" => "[unknown]".into(),
-                object => format!("[{}]", object.replace(';', ":")),
-            },
-        })
-        .collect()
+/// Returns the functions' names; unnamed ones as their objects in brackets.
+pub(super) fn names(diff: &ProfileDiff) -> impl Iterator<Item = String> {
+    diff.functions.iter().map(|row| match &row.name {
+        Some(name) => clean(name).into_owned(),
+        None => match &*clean(&row.object) {
+            "[unknown]" | "" => "[unknown]".into(),
+            object => format!("[{object}]"),
+        },
+    })
 }
 
 pub(super) fn comms(diff: &ProfileDiff) -> Vec<String> {

@@ -3,7 +3,7 @@
 use rprof_profile::compare::ProfileDiff;
 use rustc_hash::FxHashMap;
 
-use super::folded::{comms, frames};
+use super::folded::{comms, names as names_of_functions};
 use crate::threads::ThreadMerging;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Tree {
                 names.len() as u32 - 1
             })
         };
-        let functions: Vec<u32> = frames(diff).into_iter().map(&mut number).collect();
+        let functions: Vec<u32> = names_of_functions(diff).map(&mut number).collect();
         let merging = match diff.is_by_request {
             true => ThreadMerging::NONE,
             false => ThreadMerging::default(),
