@@ -27,6 +27,7 @@ impl Entries {
     /// Decodes all code of an image, and searches its data.
     pub(crate) fn find(image: &Image) -> Self {
         let mut named: Vec<u64> = image.entries.clone();
+        named.extend(&image.unwind_info.personalities);
         let mut jumps = Vec::new();
         if image.has_exports {
             let definitions = image.definitions.values().flatten();

@@ -1,8 +1,8 @@
 //! [`UnwindInfo`]: bounds of functions, trampolines of signals and roots, from `.eh_frame`.
 
 use gimli::{
-    BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, LittleEndian, RegisterRule, UnwindContext,
-    UnwindSection,
+    BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, LittleEndian, Pointer, RegisterRule,
+    UnwindContext, UnwindSection,
 };
 
 /// Code that one frame description entry covers.
@@ -20,6 +20,8 @@ pub(crate) struct Described {
 #[derive(Default, Debug)]
 pub(crate) struct UnwindInfo {
     described: Vec<Described>,
+    /// Addresses of the functions that libgcc calls for frames with exception handlers.
+    pub(crate) personalities: Vec<u64>,
     section: Vec<u8>,
     bases: BaseAddresses,
 }
@@ -29,10 +31,19 @@ impl UnwindInfo {
     pub(crate) fn parse(section: &[u8], bases: BaseAddresses) -> Self {
         let frames = frames(section);
         let mut described = Vec::new();
+        let mut personalities = Vec::new();
         let mut entries = frames.entries(&bases);
         while let Ok(Some(entry)) = entries.next() {
-            let CieOrFde::Fde(partial) = entry else {
-                continue;
+            let partial = match entry {
+                CieOrFde::Fde(partial) => partial,
+                CieOrFde::Cie(cie) => {
+                    // Pointers to pointers lead to words of data.
+                    personalities.extend(cie.personality().and_then(|pointer| match pointer {
+                        Pointer::Direct(address) => Some(address),
+                        Pointer::Indirect(_) => None,
+                    }));
+                    continue;
+                }
             };
             let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else {
                 continue;
@@ -50,6 +61,7 @@ impl UnwindInfo {
         described.sort_by_key(|fde| fde.start);
         Self {
             described,
+            personalities,
             section: section.to_vec(),
             bases,
         }

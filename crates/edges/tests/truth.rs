@@ -178,7 +178,7 @@ fn the_vdso_of_another_processor_is_unknown() {
     assert_eq!((report.checked(), report.stacks), (0, 1), "{report}");
 }
 
-/// Code of `-mcmodel=large`, of Boost's `make_fcontext`, and Go's `sigreturn`.
+/// Code of `-mcmodel=large`, of Boost's `make_fcontext`, Go's `sigreturn`, and a personality routine.
 const ASSEMBLY: &str = "
 .globl caller, start, signal
 hidden: .cfi_startproc
@@ -188,6 +188,13 @@ caller: .cfi_startproc
     movabs $hidden@GOTOFF, %rax
     call *%rax
 behind:
+    ret
+    .cfi_endproc
+handled: .cfi_startproc
+    .cfi_personality 0x1b, personality
+    ret
+    .cfi_endproc
+personality: .cfi_startproc
     ret
     .cfi_endproc
 start: .cfi_startproc
@@ -221,6 +228,8 @@ fn written_return_addresses_and_distant_pointers_are_possible() {
     };
     let pairs = [
         (at("hidden"), at("behind"), EdgeVerdict::Indirect),
+        (at("personality"), at("behind"), EdgeVerdict::Indirect),
+        (at("handled"), at("behind"), EdgeVerdict::NotNamed),
         (at("hidden"), at("end"), EdgeVerdict::Root),
         // The byte behind the start of the code.
         (at("caller"), at("signal") + 1, EdgeVerdict::Signal),
