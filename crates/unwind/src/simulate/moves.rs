@@ -54,7 +54,9 @@ pub(crate) fn undescribed_move(
         if next > svma {
             break;
         }
-        code.execute(&instruction);
+        code.execute(&instruction, |target| {
+            piece.decode(arch, target, module, modules)
+        });
         ip = next;
         is_described &= code.is_described();
         if is_described {
@@ -136,7 +138,8 @@ impl Straight {
         self.change()
     }
 
-    fn execute(&mut self, instruction: &Instruction) {
+    /// Executes an instruction. `decode` returns the one at the target of a jump.
+    fn execute(&mut self, instruction: &Instruction, decode: impl FnOnce(u64) -> Instruction) {
         self.change_at(instruction.ip());
         let (target, next) = (instruction.near_branch_target(), instruction.next_ip());
         match instruction.flow_control() {
@@ -152,6 +155,16 @@ impl Straight {
             FlowControl::ConditionalBranch => self.jump(target),
             FlowControl::UnconditionalBranch => {
                 self.jump(target);
+                // gcc jumps over an inline thunk to the call of it (`-mindirect-branch=thunk-inline`).
+                if target.wrapping_sub(next) < MAX_THUNK {
+                    let call = decode(target);
+                    let is_call = call.mnemonic() == Mnemonic::Call;
+                    if is_call && call.near_branch_target() == next {
+                        self.push();
+                        self.jump(next);
+                        self.pop();
+                    }
+                }
                 self.has_ended = true;
             }
             FlowControl::Next => self.follow(instruction),
@@ -167,6 +180,10 @@ impl Straight {
 
     fn push(&mut self) {
         self.state.pushed += self.arch.word_size() as i64;
+    }
+
+    fn pop(&mut self) {
+        self.state.pushed -= self.arch.word_size() as i64;
     }
 
     fn follow(&mut self, instruction: &Instruction) {
@@ -276,12 +293,23 @@ mod tests {
 
     /// Returns the changes of the stack pointer and of the frame pointer at the end of code.
     fn changes(arch: Arch, code: &[u8]) -> [Option<UndescribedMove>; 2] {
+        changes_at(arch, code, code.len() as u64)
+    }
+
+    /// Returns the changes at an offset of code.
+    fn changes_at(arch: Arch, code: &[u8], at: u64) -> [Option<UndescribedMove>; 2] {
         [false, true].map(|by_frame_pointer| {
             let mut straight = Straight::new(arch, by_frame_pointer);
-            for instruction in Decoder::with_ip(arch.bits(), code, 0x1000, DecoderOptions::NONE) {
-                straight.execute(&instruction);
+            let decoder = |code, ip| Decoder::with_ip(arch.bits(), code, ip, DecoderOptions::NONE);
+            let before = |instruction: &Instruction| instruction.ip() < 0x1000 + at;
+            for instruction in decoder(code, 0x1000).into_iter().take_while(before) {
+                straight.execute(&instruction, |target| {
+                    let ahead = target.checked_sub(0x1000);
+                    let ahead = ahead.and_then(|at| code.get(at as usize..));
+                    decoder(ahead.unwrap_or_default(), target).decode()
+                });
             }
-            straight.change_at(0x1000 + code.len() as u64)
+            straight.change_at(0x1000 + at)
         })
     }
 
@@ -335,6 +363,28 @@ mod tests {
         ] {
             assert_eq!(changes(Arch::X86_64, code)[0], expected, "{code:x?}");
         }
+    }
+
+    #[test]
+    fn an_inline_thunk_that_is_called_begins_with_the_return_address() {
+        // jmp +17; call +7; pause; lfence; jmp -7; mov [rsp], rax; ret; call -22
+        let mut code = [
+            0xeb, 0x11, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x48, 0x89,
+            0x04, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff,
+        ];
+        let at = |code: &[u8], at| changes_at(Arch::X86_64, code, at)[0];
+        for (offset, expected) in [
+            (0, None),
+            (2, Some(Pushed(8))),
+            (14, Some(Pushed(16))),
+            (18, Some(Pushed(16))),
+            (19, None),
+        ] {
+            assert_eq!(at(&code, offset), expected, "{offset}");
+        }
+        // Nothing calls the code behind the jump.
+        code[20] = 0xeb;
+        assert_eq!(at(&code, 2), None);
     }
 
     #[test]
