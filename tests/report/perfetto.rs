@@ -40,6 +40,12 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     found
 }
 
+fn has_number(message: &[u8], tag: u64) -> bool {
+    let is_it =
+        |(field, value): &(u64, Field<'_>)| *field == tag && matches!(value, Field::Number(_));
+    fields(message).iter().any(is_it)
+}
+
 fn number(message: &[u8], tag: u64) -> u64 {
     let found = fields(message)
         .into_iter()
@@ -128,6 +134,16 @@ impl Trace {
                 }
             }
             for described in parts(packet, 60) {
+                assert_ne!(number(described, 1), 0, "trace_processor refuses a track 0");
+                for process in parts(described, 3) {
+                    assert!(has_number(process, 1), "a process without its id");
+                }
+                for thread in parts(described, 4) {
+                    assert!(
+                        has_number(thread, 1) && has_number(thread, 2),
+                        "a thread without ids"
+                    );
+                }
                 let threads = parts(described, 4).into_iter();
                 trace.threads.extend(threads.map(|thread| text(thread, 5)));
             }
@@ -174,4 +190,16 @@ fn perfetto_shows_the_samples_and_waits_of_the_report() {
         assert_eq!(waits.row(name).own, *length, "{name}");
     }
     assert_eq!(trace.threads, ["phases", "phases"]);
+}
+
+/// `trace_processor` 58.2 counts tracks without a number, and threads without ids, as errors.
+#[test]
+fn perfetto_has_a_track_of_the_idle_thread() {
+    let here = Here::new();
+    let text = b"swapper 0/0 [000] 1.000000: 1000000 cpu-clock:\n\
+        \tffffffff81000000 idle+0x1 ([kernel.kallsyms])\n\n";
+    let export = here.rprof("export --format perfetto -o - -i -");
+    let trace = Trace::read(export.stdin(text).ok().bytes());
+    assert_eq!(trace.threads, ["swapper"]);
+    assert_eq!(trace.own["idle"], (1, 1_000_000));
 }

@@ -211,6 +211,14 @@ fn frames(checker: &mut Checker, user: &[Line<'_>], callers: Callers) -> Vec<Fra
         if callers == Callers::Before && !is_interrupted {
             address = address.wrapping_add(1);
         }
+        // rprof states the first instruction of a function that a signal interrupted one byte higher,
+        // as readers look up the byte before.
+        let is_behind_handler = is_interrupted && !frames.is_empty();
+        let before = address.wrapping_sub(1);
+        let is_start = |at| (checker.image(at).piece(before)).is_some_and(|it| it.start == before);
+        if is_behind_handler && image.is_some_and(is_start) {
+            address = before;
+        }
         let is_trampoline = image.is_some_and(|at| checker.image(at).is_trampoline(address));
         frames.push(Frame {
             image,

@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 use crate::frame_text::shown_name;
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
-use crate::protobuf::{part, text, unsigned};
+use crate::protobuf::{number, part, text, unsigned};
 
 /// Fields of `TracePacket`.
 mod packet {
@@ -168,8 +168,8 @@ fn tracks<W: Write>(profile: &Profile, trace: &mut Trace<W>) -> io::Result<Vec<T
     let mut places: FxHashMap<(u64, u64), usize> = FxHashMap::default();
     for (index, thread) in profile.threads.iter().enumerate() {
         // Threads without ids get numbers.
-        let number = |id: Option<i32>| id.map_or(iid(index), |id| u64::from(id.unsigned_abs()));
-        let (pid, tid) = (number(thread.pid), number(thread.tid));
+        let known = |id: Option<i32>| id.map_or(iid(index), |id| u64::from(id.unsigned_abs()));
+        let (pid, tid) = (known(thread.pid), known(thread.tid));
         let place = *places.entry((pid, tid)).or_insert_with(|| {
             found.push(Track {
                 pid,
@@ -193,11 +193,12 @@ fn tracks<W: Write>(profile: &Profile, trace: &mut Trace<W>) -> io::Result<Vec<T
             continue;
         };
         let thread = profile.thread(*last);
-        let process = track.pid << 33;
+        // No track has the number 0, but the idle thread has the ids 0.
+        let process = (track.pid + 1) << 33;
         if known.insert(process) {
             let name = names.comm(thread.process_comm.unwrap_or(thread.comm));
             let mut described = Vec::new();
-            unsigned(1, track.pid, &mut described);
+            number(1, track.pid.cast_signed(), &mut described);
             text(6, &name, &mut described);
             let mut track = Vec::new();
             unsigned(1, process, &mut track);
@@ -205,8 +206,8 @@ fn tracks<W: Write>(profile: &Profile, trace: &mut Trace<W>) -> io::Result<Vec<T
             trace.put(packet::TRACK_DESCRIPTOR, &track, None)?;
         }
         let mut described = Vec::new();
-        unsigned(1, track.pid, &mut described);
-        unsigned(2, track.tid, &mut described);
+        number(1, track.pid.cast_signed(), &mut described);
+        number(2, track.tid.cast_signed(), &mut described);
         text(5, &names.comm(thread.comm), &mut described);
         let mut descriptor = Vec::new();
         unsigned(1, track.uuid, &mut descriptor);
