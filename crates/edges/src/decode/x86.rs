@@ -20,6 +20,8 @@ pub(crate) struct Before {
     left: u32,
     /// True if the last instruction wrote the word at the stack pointer, so that a return jumps to it.
     plants_return: bool,
+    /// Register that the last instruction popped, before or behind `lfence`.
+    popped: Register,
 }
 
 /// Decodes one instruction; an invalid one has the length of one byte.
@@ -39,6 +41,13 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
         FlowControl::Call => Flow::Call(near(&instruction)),
         FlowControl::IndirectCall => Flow::Call(slot(&instruction).unwrap_or(Target::Pointer)),
         FlowControl::UnconditionalBranch => Flow::Jump(near(&instruction)),
+        // `pop rcx; lfence; jmp rcx` (`-mlvi-cfi`).
+        FlowControl::IndirectBranch
+            if instruction.op0_kind() == OpKind::Register
+                && instruction.op0_register() == before.popped =>
+        {
+            Flow::Return
+        }
         FlowControl::IndirectBranch => Flow::Jump(match slot(&instruction) {
             Some(slot) => slot,
             None if has_table || instruction.segment_prefix() == Register::DS => Target::Table,
@@ -57,6 +66,11 @@ pub(super) fn decode(decoder: &mut Decoder<'_>, before: &mut Before) -> Instruct
         *before = Before::default();
     }
     before.plants_return = plants_return(&instruction);
+    before.popped = match instruction.mnemonic() {
+        Mnemonic::Pop if instruction.op0_kind() == OpKind::Register => instruction.op0_register(),
+        Mnemonic::Lfence => before.popped,
+        _ => Register::None,
+    };
     Instruction {
         named: named(&instruction),
         distance: (instruction.op_count() > 1 && instruction.op1_kind() == OpKind::Immediate64)

@@ -235,6 +235,13 @@ pub(super) fn x86_step(arch: Arch, instruction: &Instruction, pushed: &mut i64) 
         FlowControl::IndirectCall => Way::Call,
         FlowControl::ConditionalBranch => Way::Conditional(target),
         FlowControl::UnconditionalBranch => Way::Jump(target),
+        // The return address has been popped (`-mlvi-cfi`).
+        FlowControl::IndirectBranch
+            if *pushed == -(arch.word_size() as i64)
+                && instruction.op0_kind() == OpKind::Register =>
+        {
+            Way::End
+        }
         FlowControl::IndirectBranch => {
             // With a frame on the stack it goes through a jump table.
             is_open = *pushed <= 0 || is_plt_jump(arch, instruction);

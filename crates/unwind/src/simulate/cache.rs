@@ -73,8 +73,8 @@ pub(super) enum PathEnd {
     Return { popped: u64 },
     /// A jump without the function's frame.
     TailJump,
-    /// A jump to a return address in a register.
-    JumpBack { register: u8 },
+    /// A jump to a return address in a register. `popped` if the code before has popped it.
+    JumpBack { register: u8, popped: bool },
     /// The thread or process ends.
     Exit,
     /// No path reached a return.
@@ -278,9 +278,9 @@ impl Search {
             PathEnd::TailJump | PathEnd::JumpBack { .. } => 0,
         };
         let path = path?;
-        if let PathEnd::JumpBack { register } = self.end {
+        if let PathEnd::JumpBack { register, popped } = self.end {
             let address = path.registers.get(register)?;
-            let is_return = path.leaves_function(address, text);
+            let is_return = popped || path.leaves_function(address, text);
             if !(is_return && text.is_return_address(address)) {
                 return None;
             }

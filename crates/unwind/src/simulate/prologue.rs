@@ -271,6 +271,26 @@ pub(super) fn end_of_return_thunk(
     Some(target.wrapping_add(len))
 }
 
+/// Returns true for the jump of a return that is hardened against load value injection (`-mlvi-cfi`):
+/// `pop rcx; lfence; jmp rcx`.
+pub(super) fn is_hardened_return(jump: &Instruction, text: &dyn CodeSource) -> bool {
+    const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
+    // `pop r8` has two bytes.
+    let mut bytes = [0; 5];
+    let start = jump.ip().wrapping_sub(bytes.len() as u64);
+    if text.read(start, &mut bytes) != bytes.len() {
+        return false;
+    }
+    let is_popped = |code: &[u8]| {
+        let mut decoder = Decoder::new(Arch::X86_64.bits(), code, DecoderOptions::NONE);
+        let pop = decoder.decode();
+        pop.mnemonic() == Mnemonic::Pop
+            && pop.op0_register() == jump.op0_register()
+            && code.get(pop.len()..) == Some(&LFENCE)
+    };
+    is_popped(&bytes) || is_popped(&bytes[1..])
+}
+
 /// Returns the offset of the first thunk that replaces an indirect jump or call against Spectre:
 /// `call`, a loop of `pause`, `lfence` and `jmp` that is never executed, and the jump.
 pub(crate) fn inline_thunk(code: &[u8]) -> Option<usize> {

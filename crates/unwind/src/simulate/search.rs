@@ -3,7 +3,7 @@
 use super::aarch64;
 use super::cache::{PathEnd, SimulationCache, SimulationLog};
 use super::path::{Exit, MAX_BRANCHES, PathState, pushes_own_address};
-use super::prologue::{end_of_return_thunk, makes_callers_frame};
+use super::prologue::{end_of_return_thunk, is_hardened_return, makes_callers_frame};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -202,12 +202,13 @@ fn search(
                 }
                 FlowControl::IndirectBranch
                     if let Some((register, address)) = path.return_in_register(&instruction)
-                        && path.leaves_function(address, text)
+                        && let popped = is_hardened_return(&instruction, text)
+                        && (popped || path.leaves_function(address, text))
                         && text.is_return_address(address) =>
                 {
                     *registers = path.jumped_back();
                     let exit = Exit::Return { address, slot: 0 };
-                    return Outcome::found(exit, PathEnd::JumpBack { register });
+                    return Outcome::found(exit, PathEnd::JumpBack { register, popped });
                 }
                 FlowControl::IndirectBranch if path.has_changed_frame() => {
                     is_tail_jump = path.has_removed_frame(memory);

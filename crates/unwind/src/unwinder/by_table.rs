@@ -203,8 +203,10 @@ impl Unwinder {
         {
             let mut callers = *registers;
             let found = self.by_described_code(&context, table, module.bias, &mut callers);
+            // Code that has popped the return address jumps to it: it has no slot.
+            let has_popped = slot == Some(sp.wrapping_sub(self.arch.word_size()));
             if let Some((caller, by)) = found
-                && slot.is_none_or(|slot| slot == caller.slot)
+                && slot.is_none_or(|slot| slot == caller.slot || has_popped && caller.slot == 0)
             {
                 *registers = callers;
                 return Ok((caller, by));
