@@ -386,8 +386,11 @@ impl UnwindTable {
 
     /// Returns true at the start of a function, and in procedure linkage tables.
     pub(crate) fn begins_function(&self, svma: u64) -> bool {
+        // Compilers describe neither assembly nor the functions that LLVM's outliner makes.
+        let is_behind_described = || svma > 0 && self.covers(svma - 1) && !self.covers(svma);
         self.function_start(svma) == Some(svma)
             || self.is_plt(svma)
+            || is_behind_described()
             || self.undescribed.begins_function(self.arch, svma)
     }
 

@@ -349,6 +349,34 @@ fn a_signal_return_leads_to_the_interrupted_code() {
     assert_eq!(found, expected);
 }
 
+/// LLVM's outliner makes functions without description. Readers look up the byte before an outer frame.
+#[test]
+fn an_interrupted_function_begins_where_a_description_ends() {
+    const BEHIND_CALL: u64 = 0x1109;
+    // mov rax, 15; syscall
+    let system_call = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    let section = eh_frame("", 16, &plain, &[(0x1000, 0x30, &[])]);
+    let sections: [(&str, u64, &[u8]); 1] = [(".eh_frame", 0x5000, &section)];
+    for (interrupted, expected) in [(0x102f, 0x102f), (0x1030, 0x1031), (0x1031, 0x1031)] {
+        let table = UnwindTable::parse(&image(62, &sections)).unwrap();
+        let mut code = vec![0x90; 0x1000];
+        code[0x100..][..system_call.len()].copy_from_slice(&system_call);
+        let mut frame = [0; 30];
+        frame[20..24].copy_from_slice(&[0x70e0, interrupted, 0x202, 0x2b << 48 | 0x33]);
+        let mut frames = Vec::new();
+        Unwinder::new(Arch::X86_64).unwind(
+            &Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000),
+            &StackDump::new(0x7000, frame.map(u64::to_le_bytes).as_flattened()),
+            &Undescribed { table, code },
+            2,
+            &mut frames,
+        );
+        let found: Vec<_> = frames.iter().map(|one| one.address).collect();
+        assert_eq!(found, [BEHIND_CALL, expected]);
+    }
+}
+
 /// In `clone3` of glibc, the call frame information ends before the system call. The child begins with
 /// a new stack, which may have stale words.
 #[test]
