@@ -1,6 +1,6 @@
 //! Steps by call frame information.
 
-use super::{Unwinder, cause};
+use super::{Unwinder, cause, on_other_stack};
 use crate::branch::is_behind_epilogue;
 use crate::cache::{Doubt, PlainRule};
 use crate::hotspot::BlobCache;
@@ -134,7 +134,7 @@ impl Unwinder {
             return Err(bad);
         };
         let context = self.context(frame, Some(module), memory, modules, blobs);
-        if let Some(found) = self.by_described_code(&context, table, module.bias, registers) {
+        if let Ok(found) = self.by_described_code(&context, table, module.bias, registers) {
             return Ok(found);
         }
         let word = self.arch.word_size();
@@ -198,6 +198,7 @@ impl Unwinder {
         let context = self.context(frame, module, memory, modules, blobs);
         let size = (rule.frame_size(self.arch)).filter(|_| rule.doubt == Doubt::Moved);
         let slot = size.map(|size| sp.wrapping_add(size));
+        let mut unreadable = None;
         if let Some(module) = module
             && let Some(table) = module.table
         {
@@ -205,7 +206,8 @@ impl Unwinder {
             let found = self.by_described_code(&context, table, module.bias, &mut callers);
             // Code that has popped the return address jumps to it: it has no slot.
             let has_popped = slot == Some(sp.wrapping_sub(self.arch.word_size()));
-            if let Some((caller, by)) = found
+            unreadable = found.err().flatten();
+            if let Ok((caller, by)) = found
                 && slot.is_none_or(|slot| slot == caller.slot || has_popped && caller.slot == 0)
             {
                 *registers = callers;
@@ -228,12 +230,14 @@ impl Unwinder {
                 return Ok((caller, FoundBy::Cfi));
             }
         }
-        let root = context.root_at(address).map(UnwindOutcome::Complete);
-        Err(
-            root.unwrap_or(UnwindOutcome::Truncated(TruncationReason::BadCfi {
-                address,
-            })),
-        )
+        if let Some(root) = context.root_at(address) {
+            return Err(UnwindOutcome::Complete(root));
+        }
+        // The function has called on another stack, and goes back to its own.
+        Err(match unreadable {
+            Some(slot) if rule.doubt == Doubt::Overwritten => on_other_stack(frame, slot),
+            _ => UnwindOutcome::Truncated(TruncationReason::BadCfi { address }),
+        })
     }
 
     /// Returns the caller of a frame whose plain rule needs an unknown register.
@@ -278,19 +282,21 @@ impl Unwinder {
         })
     }
 
-    /// Simulates the rest of a function with call frame information.
+    /// Simulates the rest of a function with call frame information. The error is the slot of a return
+    /// address that could not be read.
     fn by_described_code(
         &self,
         context: &Context<'_>,
         table: &UnwindTable,
         bias: u64,
         registers: &mut Registers,
-    ) -> Option<(Caller, FoundBy)> {
+    ) -> Result<(Caller, FoundBy), Option<u64>> {
+        let start = table.function_start(context.address.wrapping_sub(bias));
         let code = DescribedCode {
             context,
             table,
             bias,
-            start: table.function_start(context.address.wrapping_sub(bias))?,
+            start: start.ok_or(None)?,
         };
         let cache = (&self.simulations, context.modules.generation());
         match simulate::simulate_to_return(registers, context.memory, &code, cache) {
@@ -300,9 +306,10 @@ impl Unwinder {
                     slot,
                     interrupted: false,
                 };
-                Some((caller, FoundBy::Code))
+                Ok((caller, FoundBy::Code))
             }
-            _ => None,
+            Exit::Unreadable(slot) => Err(Some(slot)),
+            _ => Err(None),
         }
     }
 
@@ -336,7 +343,7 @@ impl Unwinder {
             return None;
         }
         if context.exact {
-            return self.by_described_code(context, table, bias, registers);
+            return (self.by_described_code(context, table, bias, registers)).ok();
         }
         if let Some(mut all) = registers.restore_all()
             && let Ok(caller) = step::apply(rule, &mut all, context.memory)
@@ -390,7 +397,7 @@ impl Unwinder {
             return None;
         }
         let found = self.by_described_code(context, table, bias, registers);
-        found.or_else(|| {
+        found.ok().or_else(|| {
             let caller = step::apply(rule, registers, context.memory).ok()?;
             registers.keep(0);
             Some((caller, FoundBy::JustCalled))

@@ -3,11 +3,12 @@
 use crate::image::{eh_frame, image};
 use crate::undescribed::{Undescribed, undescribed};
 use rprof_unwind::{
-    Arch, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
-    UnwindTable, Unwinder,
+    Arch, FrameKind, MissingWord, Module, Modules, Registers, Root, StackDump, TruncationReason,
+    UnwindOutcome, UnwindTable, Unwinder,
 };
 
 const RAX: u8 = 0;
+const RBX: u8 = 3;
 const RCX: u8 = 2;
 const RBP: u8 = 6;
 
@@ -347,6 +348,38 @@ fn a_signal_return_leads_to_the_interrupted_code() {
         (INTERRUPTED, FrameKind::Interrupted),
     ];
     assert_eq!(found, expected);
+}
+
+/// Inline assembly keeps its stack pointer in a register while it calls on another stack.
+#[test]
+fn a_call_on_another_stack_has_its_callers_there() {
+    const BEHIND_CALL: u64 = 0x100b;
+    let plain = [0x0c, 7, 8, 0x90, 1];
+    let section = eh_frame("", 16, &plain, &[(0x1000, 0x20, &[]), (0x1100, 0x20, &[])]);
+    let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x5000, &section)])).unwrap();
+    let mut code = vec![0x90; 0x1000];
+    // mov rbx, rsp; mov rsp, rax; call 0x1100; mov rsp, rbx; ret
+    let calls = [
+        0x48, 0x89, 0xe3, 0x48, 0x89, 0xc4, 0xe8, 0xf5, 0, 0, 0, 0x48, 0x89, 0xdc, 0xc3,
+    ];
+    code[..calls.len()].copy_from_slice(&calls);
+    let mut registers = Registers::new(Arch::X86_64, 0x1100, 0x7000);
+    registers.set(RBX, 0x9_0000_0000);
+    let stack = [BEHIND_CALL, 0, 0].map(u64::to_le_bytes).concat();
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(
+        &registers,
+        &StackDump::new(0x7000, &stack),
+        &Undescribed { table, code },
+        8,
+        &mut frames,
+    );
+    assert_eq!(frames.len(), 2);
+    let reason = TruncationReason::OtherStack {
+        address: BEHIND_CALL,
+        missing: MissingWord::ReturnAddress(0x9_0000_0000),
+    };
+    assert_eq!(end, UnwindOutcome::Truncated(reason));
 }
 
 /// LLVM's outliner makes functions without description. Readers look up the byte before an outer frame.
