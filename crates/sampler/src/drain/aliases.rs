@@ -34,23 +34,18 @@ impl Aliases {
     /// Takes the ids of a session's events.
     pub(crate) fn of(events: &[EventIds]) -> Aliases {
         let mut shared = events.iter().filter(|event| can_be_shared(event));
-        let shared = match (shared.next(), shared.next()) {
+        let id = match (shared.next(), shared.next()) {
             (Some(event), None) => event.ids.first().copied(),
             _ => None,
         };
-        let known = || {
-            events
-                .iter()
-                .flat_map(|event| &event.ids)
-                .copied()
-                .collect()
-        };
+        let ids = events.iter().flat_map(|event| &event.ids);
+        let shared = id.map(|id| SharedEvent {
+            id,
+            known: ids.copied().collect(),
+        });
         Aliases {
             renewed: Vec::new(),
-            shared: shared.map(|id| {
-                let known = known();
-                Arc::new(SharedEvent { id, known })
-            }),
+            shared: shared.map(Arc::new),
         }
     }
 
