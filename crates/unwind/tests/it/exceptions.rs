@@ -350,6 +350,24 @@ fn a_signal_return_leads_to_the_interrupted_code() {
     assert_eq!(found, expected);
 }
 
+/// Returns the addresses of a stack at 0x7000, and its end.
+fn unwound_by(
+    registers: &Registers,
+    words: &[u64],
+    process: &Undescribed,
+) -> (Vec<u64>, UnwindOutcome) {
+    let stack: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::X86_64).unwind(
+        registers,
+        &StackDump::new(0x7000, &stack),
+        process,
+        8,
+        &mut frames,
+    );
+    (frames.iter().map(|frame| frame.address).collect(), end)
+}
+
 /// Inline assembly keeps its stack pointer in a register while it calls on another stack.
 #[test]
 fn a_call_on_another_stack_has_its_callers_there() {
@@ -365,16 +383,12 @@ fn a_call_on_another_stack_has_its_callers_there() {
     code[..calls.len()].copy_from_slice(&calls);
     let mut registers = Registers::new(Arch::X86_64, 0x1100, 0x7000);
     registers.set(RBX, 0x9_0000_0000);
-    let stack = [BEHIND_CALL, 0, 0].map(u64::to_le_bytes).concat();
-    let mut frames = Vec::new();
-    let end = Unwinder::new(Arch::X86_64).unwind(
+    let (found, end) = unwound_by(
         &registers,
-        &StackDump::new(0x7000, &stack),
+        &[BEHIND_CALL, 0, 0],
         &Undescribed { table, code },
-        8,
-        &mut frames,
     );
-    assert_eq!(frames.len(), 2);
+    assert_eq!(found, [0x1100, BEHIND_CALL]);
     let reason = TruncationReason::OtherStack {
         address: BEHIND_CALL,
         missing: MissingWord::ReturnAddress(0x9_0000_0000),
@@ -397,16 +411,9 @@ fn an_interrupted_function_begins_where_a_description_ends() {
         code[0x100..][..system_call.len()].copy_from_slice(&system_call);
         let mut frame = [0; 30];
         frame[20..24].copy_from_slice(&[0x70e0, interrupted, 0x202, 0x2b << 48 | 0x33]);
-        let mut frames = Vec::new();
-        Unwinder::new(Arch::X86_64).unwind(
-            &Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000),
-            &StackDump::new(0x7000, frame.map(u64::to_le_bytes).as_flattened()),
-            &Undescribed { table, code },
-            2,
-            &mut frames,
-        );
-        let found: Vec<_> = frames.iter().map(|one| one.address).collect();
-        assert_eq!(found, [BEHIND_CALL, expected]);
+        let registers = Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000);
+        let (found, _) = unwound_by(&registers, &frame, &Undescribed { table, code });
+        assert_eq!(found[..2], [BEHIND_CALL, expected]);
     }
 }
 
@@ -441,18 +448,10 @@ fn a_thread_at_birth_has_no_caller() {
     ] {
         let table = UnwindTable::parse(&image(62, &sections)).unwrap();
         let code = code.clone();
-        let stack = [BEHIND_CLONE, 0, 0].map(u64::to_le_bytes).concat();
         let mut registers = Registers::new(Arch::X86_64, BEHIND_CALL, 0x7000);
         registers.set(RAX, result);
-        let mut frames = Vec::new();
-        let end = Unwinder::new(Arch::X86_64).unwind(
-            &registers,
-            &StackDump::new(0x7000, &stack),
-            &Undescribed { table, code },
-            8,
-            &mut frames,
-        );
-        let found: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+        let process = &Undescribed { table, code };
+        let (found, end) = unwound_by(&registers, &[BEHIND_CLONE, 0, 0], process);
         assert_eq!((&found[..], end), (expected, UnwindOutcome::Complete(root)));
     }
 }
